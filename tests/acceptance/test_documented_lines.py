@@ -148,14 +148,14 @@ def machine(server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machin
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def test_each_line_is_run_or_there_is_a_reason_and_each_reason_has_a_line() -> None:
+def test_each_documented_line_runs_or_has_a_reason_not_to() -> None:
     """What nobody thought about is run, and fails if it can't be."""
     assert [prefix for prefix in NOT_RUN if not any(line.startswith(prefix) for _, line in LINES)] == []
     ran = [line for _, line in LINES if is_run(line)]
     assert len(ran) > 25 and {"RAY_AUTH_MODE=token serve status", "raydex submit --status"} <= {*ran}
 
 
-def test_the_lines_run_as_they_are_printed(machine: Machine) -> None:
+def test_documented_lines_run_as_printed(machine: Machine) -> None:
     """In the order of the pages, in shells without any export but DATABASE_URL; JOB is the first one's."""
     failed = {}
     for page, line in LINES:
@@ -179,13 +179,13 @@ def test_the_lines_run_as_they_are_printed(machine: Machine) -> None:
         "RAY_ADDRESS=127.0.0.1:6379 raydex index own.yaml --model hash:16 && RAY_ADDRESS=127.0.0.1:6379 raydex logs 1",
     ],
 )
-def test_clients_of_the_head_find_it_on_the_loopback_address(machine: Machine, line: str) -> None:
+def test_clients_on_the_head_find_it_at_the_loopback_address(machine: Machine, line: str) -> None:
     """Ray's own with the variables that running.md names, ours without."""
     done = machine.run(line)
     assert done.returncode == 0 and "Timed out" not in done.stdout, done.stdout
 
 
-def test_what_submit_prints_runs_as_it_is_printed_and_a_job_leaves_no_noise(machine: Machine) -> None:
+def test_lines_printed_by_submit_run_unchanged_and_a_job_logs_no_noise(machine: Machine) -> None:
     done = machine.run("raydex submit index own.yaml --model hash:32")
     assert done.returncode == 0, done.stdout
     assert "DeprecationWarning" not in done.stdout and "SIGTERM" not in done.stdout
@@ -194,7 +194,7 @@ def test_what_submit_prints_runs_as_it_is_printed_and_a_job_leaves_no_noise(mach
     assert stopped.returncode == 0 and "has ended before (SUCCEEDED)" in stopped.stdout, stopped.stdout
 
 
-def test_a_job_that_is_stopped_is_interrupted_without_a_stack(machine: Machine) -> None:
+def test_stopped_job_is_interrupted_without_a_traceback(machine: Machine) -> None:
     many = machine.folder / "many"
     write_site(many, {f"page{n}": {f"part-{n}": f"Nodes restart after {n} minutes. " * 60} for n in range(3000)})
     line = f"raydex submit --environment none index --collection many --path {many} --base-url https://m.example/"
@@ -217,7 +217,7 @@ def test_a_job_that_is_stopped_is_interrupted_without_a_stack(machine: Machine) 
     assert "interrupted" in machine.run("raydex status many").stdout
 
 
-def test_a_head_that_is_started_while_another_ends_has_its_ports(machine: Machine) -> None:
+def test_head_gets_its_ports_while_the_previous_head_shuts_down(machine: Machine) -> None:
     """Ray keeps a node, and its ports, for 30 s after a SIGTERM; the second head had no dashboard then, or failed."""
     before = machine.head
     before.terminate()

@@ -42,7 +42,7 @@ def own_mounts(*mounts: str) -> list[str]:
 
 
 @as_root
-def test_root_in_a_folder_that_only_root_may_enter(land):
+def test_root_in_a_folder_that_only_root_can_enter(land):
     closed = land.folder / "root"
     closed.mkdir(mode=0o700)
     try_demo(land.settle("root/raydex"))
@@ -57,7 +57,7 @@ def test_an_ordinary_account(land, umask):
     assert (place.home / ".local/share/raydex").stat().st_mode & 0o077 == 0
 
 
-def test_a_path_with_spaces_and_letters_of_other_alphabets(land):
+def test_path_with_spaces_and_non_latin_letters(land):
     """In a locale of ASCII Python 3.11 itself can't read the path of an editable install."""
     place = land.settle("Große Übersicht (neu)/мой raydex")
     place.environment = {"LANG": "C.UTF-8"}
@@ -65,7 +65,7 @@ def test_a_path_with_spaces_and_letters_of_other_alphabets(land):
 
 
 @as_root
-def test_a_small_shared_memory(land):
+def test_small_shared_memory(land):
     """Half of what a container has by default."""
     place = land.settle("shm/raydex")
     place.within = own_mounts("mount -t tmpfs -o size=32m tmpfs /dev/shm")
@@ -73,7 +73,7 @@ def test_a_small_shared_memory(land):
 
 
 @as_root
-def test_a_disk_that_has_just_room_enough(land):
+def test_disk_with_just_enough_room(land):
     place = land.settle("little/raydex")
     place.within = own_mounts(f"mount -t tmpfs -o size=400m tmpfs '{place.home}'")
     try_demo(place)
@@ -81,7 +81,7 @@ def test_a_disk_that_has_just_room_enough(land):
 
 @as_root
 @pytest.mark.parametrize("room", ["8m", "64m", "110m"])
-def test_a_disk_that_is_too_full_is_named(land, room):
+def test_full_disk_is_reported_by_name(land, room):
     """Too full for the database, for the log that it grows by, and for the model."""
     place = land.settle(f"full {room}/raydex")
     place.within = own_mounts(f"mount -t tmpfs -o size={room} tmpfs '{place.home}'")
@@ -98,7 +98,7 @@ def test_no_network_after_the_install(land):
 
 
 @pytest.mark.parametrize("minor", [12, 13, 14])
-def test_a_newer_python_by_make_install(land, minor):
+def test_newer_python_by_make_install(land, minor):
     """The install itself, from a package index, with no compiler of its own in the environment."""
     python = shutil.which(f"python3.{minor}")
     if python is None:

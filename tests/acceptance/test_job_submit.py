@@ -37,7 +37,7 @@ def site(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_submitted_job_publishes_into_the_database_that_was_passed_on(cluster, database_url, site):
+def test_submitted_job_publishes_into_the_database_passed_to_it(cluster, database_url, site):
     """The collection file is found by its relative path in the uploaded folder; no environment is built."""
     done = cluster.run(
         RAYDEX, "submit", "index", "collections/ray.yaml", "--model", "hash:64", "--path", str(site),
@@ -53,13 +53,13 @@ def test_a_submitted_job_publishes_into_the_database_that_was_passed_on(cluster,
     assert "the nodes lack" not in done.stdout
 
 
-def test_a_submitted_job_ends_with_its_own_exit_code(cluster, database_url):
+def test_submitted_job_ends_with_its_own_exit_code(cluster, database_url):
     done = cluster.run(RAYDEX, "submit", "index", "--collection", "nowhere", DATABASE_URL=database_url)
     assert done.returncode == 2, done.stdout
     assert "there is no collection" in done.stdout
 
 
-def test_nobody_submits_without_the_token(cluster, tmp_path):
+def test_submit_is_refused_without_the_token(cluster, tmp_path):
     assert cluster.get("/api/jobs/").status_code == httpx.codes.UNAUTHORIZED
     assert cluster.get("/api/jobs/", Authorization="Bearer " + "0" * 64).status_code != httpx.codes.OK
     assert cluster.get("/api/jobs/", Authorization=f"Bearer {cluster.token}").status_code == httpx.codes.OK
@@ -74,14 +74,14 @@ def test_nobody_submits_without_the_token(cluster, tmp_path):
     assert "Traceback" not in done.stdout
 
 
-def test_the_token_is_readable_by_its_owner_alone(cluster):
+def test_only_the_owner_can_read_the_token(cluster):
     path = Path(cluster.environment["RAY_AUTH_TOKEN_PATH"])
     assert len(cluster.token) == 64
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_plainly_submitted_job_refuses_a_relative_folder(cluster):
+def test_plain_ray_job_refuses_a_relative_folder(cluster):
     """The working directory is a copy: what is read there may be old, and is not on other nodes."""
     done = cluster.run(
         str(RAY), "job", "submit", "--working-dir", ".", "--",
@@ -92,7 +92,7 @@ def test_a_plainly_submitted_job_refuses_a_relative_folder(cluster):
     assert "Traceback" not in done.stdout.split("python -m jobs.reindex:")[1]
 
 
-def test_declared_gpus_are_shared_by_fractions_and_a_missing_cuda_is_reported(cluster, database_url, site):
+def test_declared_gpus_are_shared_by_fraction_and_missing_cuda_is_reported(cluster, database_url, site):
     torch = pytest.importorskip("torch")
     done = cluster.run(
         RAYDEX, "submit", "index", "--collection", "gpu", "--path", str(site),

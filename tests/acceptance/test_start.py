@@ -103,7 +103,7 @@ def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
     eventually(lambda: marked(f"RAYDEX_HOME={tmp_path / 'home'}") == [], "all of it has ended", 60)
 
 
-def test_the_last_step_names_what_an_earlier_one_made() -> None:
+def test_last_step_names_the_output_of_an_earlier_step() -> None:
     page = steps()
     assert list(page) == [1, 2, 3, 4, 5, 6, 7] and all(page.values())
     assert page[3][0].endswith("--collection mydocs")
@@ -112,7 +112,7 @@ def test_the_last_step_names_what_an_earlier_one_made() -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1800)
-def test_the_seven_steps_run_in_an_empty_folder(newcomer: Newcomer) -> None:
+def test_seven_steps_run_in_an_empty_folder(newcomer: Newcomer) -> None:
     page = steps()
     assert page[1] == ["make install", "source .venv/bin/activate"]
     (demo,) = page[2]

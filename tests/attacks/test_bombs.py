@@ -177,7 +177,7 @@ def fetched(name: str, ledger: Path, rows: list[tuple[str, ...]]) -> float:
 
 
 @pytest.mark.parametrize("name", tiered(name for name in FETCHED if name != "harmless"))
-def test_a_crawl_survives_it_and_goes_on(tmp_path, fetching, harmless_mb, name):
+def test_crawl_survives_a_bomb_and_continues(tmp_path, fetching, harmless_mb, name):
     assert fetched(name, tmp_path / "ledger", fetching) - harmless_mb < MOST_CRAWLING_MB
 
 
@@ -243,7 +243,7 @@ HARMLESS = {"a line of 4 MB", "a line of 4 MB of text", "Markdown, 20,000 backti
 
 
 @pytest.mark.parametrize("name", tiered(READ))
-def test_a_reader_gives_its_text_or_says_why_not(reading, name):
+def test_reader_returns_text_or_says_why_not(reading, name):
     body, content_type = READ[name]
     suffix = {"text/markdown": ".md", "text/x-rst": ".rst", "application/x-ipynb+json": ".ipynb"}.get(content_type, "")
     peak = PeakMemory()

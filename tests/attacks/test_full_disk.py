@@ -28,7 +28,7 @@ LARGE = SITE | {
 }
 
 
-def test_a_full_disk_is_no_database_that_is_away(database_url):
+def test_full_disk_is_not_treated_as_an_unreachable_database(database_url):
     with Store(database_url, retry_s=60) as store:
         calls = []
 
@@ -66,7 +66,7 @@ def fill(folder: Path, left: int = LEFT_MB) -> Path:
 
 
 @pytest.mark.slow
-def test_a_run_on_a_full_disk_fails_clearly_and_loses_nothing(request):
+def test_run_on_a_full_disk_fails_clearly_and_loses_nothing(request):
     with small_disk() as folder, embedded.run_postgres(folder / "home") as url, Store(url, retry_s=3) as store:
         store.migrate()
         workshop = Workshop(store)
@@ -89,7 +89,7 @@ def test_a_run_on_a_full_disk_fails_clearly_and_loses_nothing(request):
 
 
 @pytest.mark.slow
-def test_a_server_that_a_full_disk_keeps_from_starting_says_so_and_starts_once_there_is_room():
+def test_server_reports_a_full_disk_and_starts_once_there_is_room():
     with small_disk() as folder:
         home = folder / "home"
         with embedded.run_postgres(home):

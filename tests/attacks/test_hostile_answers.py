@@ -57,7 +57,7 @@ rows = table("What readers take for hostile texts", ("reader", "shape", "seconds
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.exhaustive if name in SELDOM else ()) for name in READERS]
 )
-def test_calls_grow_with_the_length_of_a_hostile_text(name: str) -> None:
+def test_call_count_grows_linearly_with_hostile_text(name: str) -> None:
     read = READERS[name]
     read(WARM)
     length = SHORT_PAGE if name.startswith("pages") else SHORT
@@ -99,7 +99,7 @@ BOUNDED = {
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1_800)
-def test_no_pattern_takes_long_for_what_its_own_parts_repeat() -> None:
+def test_no_pattern_is_slow_on_repetitions_of_its_own_parts() -> None:
     faults: dict[str, list[str]] = {}
     for name, pattern in patterns():
         if name.startswith(READ_BY_ANYBODY):

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 STEPS = ["index", "judge", "publish", "forget", "prune", "tidy", "dump", "try restore"]
 
 
-def test_a_night_that_is_killed_in_each_step_goes_on_to_its_end(jobs, store, tmp_path, monkeypatch):
+def test_night_killed_in_any_step_resumes_and_finishes(jobs, store, tmp_path, monkeypatch):
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
     nights = Nights(tmp_path, jobs)
     nights()
@@ -61,9 +61,7 @@ def kill_when(is_there: Callable[[str], bool], file: Path) -> None:
 
 
 @pytest.mark.parametrize("old", [False, True])
-def test_a_night_that_is_killed_while_it_trains_goes_on_and_leaves_the_new_model_alone(
-    jobs, store, tmp_path, monkeypatch, old
-):
+def test_night_killed_while_training_resumes_and_keeps_the_new_model(jobs, store, tmp_path, monkeypatch, old):
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))

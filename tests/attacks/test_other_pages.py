@@ -123,7 +123,7 @@ def elsewhere(site: Site) -> str:
     return site.url.replace("127.0.0.1", "localhost")
 
 
-def test_no_page_of_another_site_asks_or_reads(world: World, site: Site, request: pytest.FixtureRequest) -> None:
+def test_page_of_another_site_cannot_query_or_read(world: World, site: Site, request: pytest.FixtureRequest) -> None:
     world.open(elsewhere(site))
     read = {name: world.run(attack) for name, attack in ATTACKS.items()}
     rows = [(name, str(text or "nothing")[:40]) for name, text in read.items()]
@@ -133,20 +133,20 @@ def test_no_page_of_another_site_asks_or_reads(world: World, site: Site, request
 
 
 @pytest.mark.parametrize("world", [False], indirect=True, ids=["nothing protects"])
-def test_these_attacks_arrive_where_nothing_protects(world: World, site: Site) -> None:
+def test_these_attacks_succeed_against_an_unprotected_service(world: World, site: Site) -> None:
     world.open(elsewhere(site))
     for name in ("no-cors", "a form", "a beacon", "a session"):
         world.run(ATTACKS[name])
     assert world.changed == ["/query", "/feedback", "/search", "/session"]
 
 
-def test_a_page_of_a_bound_origin_asks_and_reads(world: World, site: Site) -> None:
+def test_page_of_a_bound_origin_can_query_and_read(world: World, site: Site) -> None:
     world.open(site.url)
     assert "event: answer" in world.ask_in_a_session(f"headers: {{Authorization: 'Bearer {OTHER_SITE}'}}")
     assert world.changed == ["/session", "/query/stream"]
 
 
-def test_a_page_whose_origin_is_not_bound_is_told_so(world: World, site: Site) -> None:
+def test_page_of_an_unbound_origin_is_refused_with_the_reason(world: World, site: Site) -> None:
     world.open(elsewhere(site))
     client = f"new chat.Client({{base: base + '/', key: '{OTHER_SITE}'}})"
     told = world.run(
@@ -157,7 +157,7 @@ def test_a_page_whose_origin_is_not_bound_is_told_so(world: World, site: Site) -
     assert told.startswith("forbidden: ") and f"--publishable --origin {elsewhere(site)}" in told
 
 
-def test_the_services_own_page_asks_with_a_session(world: World) -> None:
+def test_own_page_queries_with_a_session(world: World) -> None:
     world.open(world.url)
     assert "event: answer" in world.ask_in_a_session()
     refused = world.run(f"send('/query/stream', {{headers: {JSON}, body: {QUESTION}}})")

@@ -158,7 +158,7 @@ def stored(url: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_strangers_file_is_refused_or_harmless(store, good, tmp_path, monkeypatch, report, case):
+def test_untrusted_dump_is_refused_or_harmless(store, good, tmp_path, monkeypatch, report, case):
     target = tmp_path / "written by a pickle"
     monkeypatch.setenv("RAYDEX_TEST_TARGET", str(target))
     path = write(tmp_path / "hostile.dump", CASES[case](members_of(good)))
@@ -177,7 +177,7 @@ def test_a_strangers_file_is_refused_or_harmless(store, good, tmp_path, monkeypa
     report.append((case, held[:110]))
 
 
-def test_an_encrypted_file_is_refused(good, tmp_path):
+def test_encrypted_file_is_refused(good, tmp_path):
     body = bytearray(good.read_bytes())
     at = body.index(b"PK\x01\x02")
     body[at + 8] |= 1
@@ -186,7 +186,7 @@ def test_an_encrypted_file_is_refused(good, tmp_path):
         dumped_collection(tmp_path / "locked.dump")
 
 
-def test_the_command_refuses_what_is_no_dump_in_one_sentence(tmp_path):
+def test_restore_refuses_other_files_in_one_sentence(tmp_path):
     zipped = b"PK\x05\x06" + bytes(18)
     for name, body in {"empty": b"", "text": b"hello", "pickle": pickle.dumps([1]), "zip": zipped}.items():
         (tmp_path / name).write_bytes(body)

@@ -166,7 +166,7 @@ MOMENTS = (0.05, 0.2), (0.25, 0.4), (0.45, 0.6)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
-def test_the_index_is_that_of_an_undisturbed_run(bench, place):
+def test_index_equals_the_one_of_an_undisturbed_run(bench, place):
     database = bench.database()
     with Run(bench, database) as run:
         with place.when(run):
@@ -187,7 +187,7 @@ def test_the_index_is_that_of_an_undisturbed_run(bench, place):
     report(bench, database, kill, "the next run")
 
 
-def test_one_run_survives_several_kills_in_any_order(bench):
+def test_run_survives_several_kills_in_any_order(bench):
     hit = [place for place in PLACES if place.name in SEVERAL]
     database, kills = bench.database(), []
     with Run(bench, database) as run:

@@ -91,7 +91,7 @@ def is_refused(url: str) -> bool:
     return normal is None
 
 
-def test_a_start_url_that_points_inside_is_refused(tmp_path, report):
+def test_start_url_that_points_inside_is_refused(tmp_path, report):
     """A name that means nothing here is crawled: by then it may resolve, to anything."""
     with Site({}) as canary, Site({}) as site:
         for kind, urls in PROBES.items():
@@ -106,7 +106,7 @@ def test_a_start_url_that_points_inside_is_refused(tmp_path, report):
             report.append(("start URL", kind, str(len(tried)), str(len(tried)), "0", "0"))
 
 
-def test_links_redirects_sitemaps_and_llms_txt_lead_nowhere_inside(tmp_path, report):
+def test_links_redirects_sitemaps_and_llms_txt_never_lead_inside(tmp_path, report):
     ledger = tmp_path / "ledger"
     with Site({}) as canary, Site({}) as site:
         tried = probes(port_of(canary))
@@ -152,7 +152,7 @@ def test_robots_txt_and_sitemaps_that_redirect_inside_are_not_followed(tmp_path,
     report.append((f"robots.txt, sitemap, llms.txt, page: {status}", target, "4", "4", "0", "0"))
 
 
-def test_a_name_that_changes_between_two_look_ups_opens_no_socket_inside(tmp_path, report):
+def test_name_that_changes_between_lookups_opens_no_internal_socket(tmp_path, report):
     """Every second look-up of the site's own name answers with an inside address; each page is another connection."""
     ledger = tmp_path / "ledger"
     with Site({}) as canary, Site({}) as site:
@@ -169,7 +169,7 @@ def test_a_name_that_changes_between_two_look_ups_opens_no_socket_inside(tmp_pat
     report.append(("DNS rebinding", "between two look-ups", str(len(INSIDE)), str(len(refused)), "0", "0"))
 
 
-def test_the_canary_and_the_count_of_sockets_would_notice(tmp_path):
+def test_canary_and_socket_count_would_detect_a_leak(tmp_path):
     ledger = tmp_path / "ledger"
     with Site({"/": page()}) as canary:
         write_network(ledger, {"docs.example": ["127.0.0.1"]}, 1)

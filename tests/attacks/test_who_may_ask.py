@@ -213,7 +213,7 @@ def _no_wait_for_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("sender", SENDERS, ids=lambda sender: sender.name)
-def test_a_sender_gets_an_answer_from_these_routes_alone(sender: Sender) -> None:
+def test_sender_gets_answers_only_from_the_allowed_routes(sender: Sender) -> None:
     STORE.left.clear()
     with client(guarded(STORE, APP, **sender.policy), **sender.place) as asking:  # one event loop for all requests
         replies = {route: send(asking, route, sender.headers) for route in ROUTES}
@@ -231,7 +231,7 @@ def test_a_sender_gets_an_answer_from_these_routes_alone(sender: Sender) -> None
         assert "frame-ancestors 'none'" in reply.headers["Content-Security-Policy"], route
 
 
-def test_the_table_of_decisions(request: pytest.FixtureRequest) -> None:
+def test_table_of_decisions(request: pytest.FixtureRequest) -> None:
     rows = [(one.name, *("yes" if kind in one.answered else "-" for kind in KINDS)) for one in SENDERS]
     leave_table(
         request.config, f"who may ask: {len(SENDERS)} senders, {len(ROUTES)} routes", ("who sends", *KINDS), rows

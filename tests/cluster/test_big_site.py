@@ -40,7 +40,7 @@ def stored(database: str) -> int:
         return connection.execute("select count(*) from page where body is not null").fetchone()[0]
 
 
-def test_memory_stays_flat_on_a_site_of_many_pages(tmp_path, server: DatabaseServer, request: pytest.FixtureRequest):
+def test_memory_stays_flat_on_a_large_site(tmp_path, server: DatabaseServer, request: pytest.FixtureRequest):
     with (
         server.database() as database,
         Site(Pages(PAGES)) as site,

@@ -35,7 +35,7 @@ def serve(host: NetHost, port: int) -> str:
     return f"http://{host.host.address}:{port}/"
 
 
-def test_hosts_reach_one_another_and_what_is_published_until_they_are_cut_off():
+def test_hosts_reach_each_other_and_published_ports_until_cut_off():
     with network() as net, Site({"/": "x" * 1000}) as site:
         one, two = net.host(), net.host()
         url = net.publish(site.url + "/")
@@ -54,7 +54,7 @@ def test_hosts_reach_one_another_and_what_is_published_until_they_are_cut_off():
     assert net.bridge not in names + links
 
 
-def test_only_listed_ports_are_open_and_others_are_told():
+def test_only_listed_ports_are_open_and_others_are_reported():
     with network() as net:
         one, two = net.host(), net.host()
         listed, other = serve(two, 8000), serve(two, 8001)
@@ -65,7 +65,7 @@ def test_only_listed_ports_are_open_and_others_are_told():
         assert two.refused() == {8001}
 
 
-def test_a_slow_link_is_as_slow_as_it_says():
+def test_slow_link_is_as_slow_as_configured():
     with network() as net, Site({"/small": "x", "/large": "x" * 1_250_000}) as site:
         slow, fast = net.host(delay_s=0.05, bits_per_s=10e6), net.host()
         url = net.publish(site.url)

@@ -44,7 +44,7 @@ def finish(case: Case, by: str = "the same run") -> None:
     case.report(by)
 
 
-def test_the_node_that_embeds(bench):
+def test_killing_the_embedding_node(bench):
     with bench.case("node that embeds") as case:
         case.run()
         case.until(0.3, 0.2)
@@ -52,7 +52,7 @@ def test_the_node_that_embeds(bench):
         finish(case)
 
 
-def test_the_node_that_crawls(bench):
+def test_killing_the_crawling_node(bench):
     with bench.case("node that crawls") as case:
         case.run()
         case.until(0.3, 0.1)
@@ -60,7 +60,7 @@ def test_the_node_that_crawls(bench):
         finish(case)
 
 
-def test_the_node_of_the_driver(bench):
+def test_killing_the_driver_node(bench):
     with bench.case("node of the driver") as case:
         [first, _] = case.nodes.nodes
         case.run(first)
@@ -71,7 +71,7 @@ def test_the_node_of_the_driver(bench):
         finish(case, "the next run")
 
 
-def test_a_node_during_publish(bench):
+def test_killing_a_node_during_publish(bench):
     with bench.case("node during publish") as case:
         case.run()
         case.publishing()
@@ -79,7 +79,7 @@ def test_a_node_during_publish(bench):
         finish(case)
 
 
-def test_the_head(bench):
+def test_killing_the_head(bench):
     """Without its state all nodes end; a cluster that is started again goes on with the same collection."""
     with bench.case("head") as case:
         case.run()
@@ -93,7 +93,7 @@ def test_the_head(bench):
         finish(case, "the next run")
 
 
-def test_the_head_whose_state_is_in_redis(bench, redis):
+def test_killing_a_head_with_state_in_redis(bench, redis):
     with bench.case("head with its state in Redis", RAY_REDIS_ADDRESS=redis) as case:
         case.run(case.nodes.nodes[0])
         case.until(0.3, 0.2)
@@ -103,7 +103,7 @@ def test_the_head_whose_state_is_in_redis(bench, redis):
 
 
 @pytest.mark.parametrize("seconds", [5, None], ids=["5-s", "for-good"])
-def test_a_host_that_is_cut_off(bench, seconds):
+def test_cutting_off_a_host(bench, seconds):
     name = f"host cut off {f'{seconds} s' if seconds else 'for good'}"
     with network() as net, bench.case(name, net=net, **HEALTH) as case:
         case.run()

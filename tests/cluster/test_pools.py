@@ -21,7 +21,7 @@ def nodes(tmp_path) -> Iterator[RayNodes]:
         yield nodes
 
 
-def test_a_run_uses_a_node_that_joins_and_outlives_one_that_leaves(nodes, tmp_path, server, request):
+def test_run_uses_a_joining_node_and_survives_its_death(nodes, tmp_path, server, request):
     first = nodes.add(cpus=2)
     with server.database() as database, CountingModel(SECONDS_PER_TEXT) as model:
         environment = nodes.environment(DATABASE_URL=database, OPENAI_BASE_URL=model.url)

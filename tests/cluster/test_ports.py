@@ -28,7 +28,7 @@ def open_to_nodes() -> tuple[list[str], list[str]]:
     return flags, sorted({f"{rule['FromPort']}-{rule['ToPort']}" for rule in rules})
 
 
-def test_the_listed_ports_are_enough_to_serve_and_to_index(tmp_path):
+def test_listed_ports_are_enough_to_serve_and_index(tmp_path):
     flags, ports = open_to_nodes()
     with serving(tmp_path / "cluster", node_flags=flags, ports=ports) as served:
         for _ in range(2):
@@ -49,7 +49,7 @@ def test_the_listed_ports_are_enough_to_serve_and_to_index(tmp_path):
 
 
 @pytest.mark.parametrize("slow", [False, True])
-def test_a_node_behind_a_slow_link_embeds(tmp_path, server: DatabaseServer, request, slow):
+def test_node_behind_a_slow_link_embeds(tmp_path, server: DatabaseServer, request, slow):
     with network() as net, cluster(tmp_path / "cluster", 0, (head := net.host()).host) as nodes:
         nodes.add(2, host=net.host().host)
         far = nodes.add(2, host=net.host(*((0.05, 10e6) if slow else ())).host)

@@ -14,7 +14,7 @@ PAGES, SECONDS_PER_TEXT, MOST = 1_200, 0.05, 4
 
 
 @pytest.mark.parametrize("head_cpus", [2, 0], ids=["a-busy-head", "no-node"])
-def test_a_run_grows_as_texts_wait_and_gives_its_nodes_back(head_cpus, tmp_path, server, request):
+def test_run_scales_up_with_waiting_texts_and_releases_its_nodes(head_cpus, tmp_path, server, request):
     file = counted_pages(tmp_path, PAGES)
     with (
         server.database() as database,

@@ -52,7 +52,7 @@ def served_by_two(folder: Path, **args: str) -> Iterator[Serving]:
         yield cluster
 
 
-def test_each_node_has_its_replicas_its_proxy_and_its_bm25_folder(tmp_path):
+def test_each_node_has_its_own_replicas_proxy_and_bm25_folder(tmp_path):
     with served_by_two(tmp_path) as cluster:
         for step in STEPS:
             assert cluster.placed(step) == dict.fromkeys(cluster.workers, 1)
@@ -63,7 +63,7 @@ def test_each_node_has_its_replicas_its_proxy_and_its_bm25_folder(tmp_path):
 
 
 @pytest.mark.parametrize(("asked", "ends"), [(ask, {ANSWER, COME_BACK}), (ask_streamed, {ANSWER, COME_BACK, ENDED})])
-def test_a_node_that_dies_costs_nothing_but_503_for_two_seconds(tmp_path, asked, ends):
+def test_dead_node_costs_at_most_two_seconds_of_503(tmp_path, asked, ends):
     with served_by_two(tmp_path) as cluster:
         lost, kept = cluster.workers
         with Load(cluster.url(kept), cluster.url(cluster.head.host.address), ask=asked) as load:
@@ -77,7 +77,7 @@ def test_a_node_that_dies_costs_nothing_but_503_for_two_seconds(tmp_path, asked,
         assert load.disturbed_s(killed) < 2
 
 
-def test_a_nightly_run_and_the_service_leave_each_other_room(tmp_path):
+def test_nightly_run_and_service_leave_each_other_resources(tmp_path):
     with served_by_two(tmp_path, collection="docs") as cluster, CountingModel(SECONDS_PER_TEXT) as model:
         clients = {"clients": 2, "pause_s": 0.2}
         with Load(*map(cluster.url, cluster.workers), **clients) as alone:
@@ -97,7 +97,7 @@ def test_a_nightly_run_and_the_service_leave_each_other_room(tmp_path):
         assert set(load.counts()) == {ANSWER}
 
 
-def test_answers_go_on_while_the_head_is_gone(tmp_path):
+def test_answers_continue_while_the_head_is_down(tmp_path):
     with served_by_two(tmp_path) as cluster:
         with Load(*map(cluster.url, cluster.workers)) as load:
             time.sleep(3)
@@ -108,7 +108,7 @@ def test_answers_go_on_while_the_head_is_gone(tmp_path):
         assert set(load.counts()) == {ANSWER}
 
 
-def test_replicas_grow_to_four_under_load_and_shrink_to_one(tmp_path):
+def test_replicas_scale_to_four_under_load_and_back_to_one(tmp_path):
     with serving(tmp_path) as cluster:
         for _ in range(2):
             cluster.add()
@@ -134,7 +134,7 @@ def test_replicas_grow_to_four_under_load_and_shrink_to_one(tmp_path):
         assert set(load.counts()) == {ANSWER}
 
 
-def test_load_on_the_ingress_starts_a_second_replica_on_another_node_by_the_numbers_of_the_file(tmp_path):
+def test_ingress_load_starts_a_second_replica_on_another_node(tmp_path):
     """deploy/serve.yaml's own target and delays; only the first replica is alone, and the second may not join it."""
     with serving(tmp_path) as cluster:
         for _ in range(2):
@@ -154,7 +154,7 @@ def test_load_on_the_ingress_starts_a_second_replica_on_another_node_by_the_numb
         assert set(load.counts()) <= {ANSWER, COME_BACK}
 
 
-def test_two_replicas_share_a_gpu_and_embed_on_the_cpu_where_torch_sees_none(tmp_path):
+def test_two_replicas_share_a_gpu_and_fall_back_to_the_cpu_without_cuda(tmp_path):
     with serving(tmp_path, model=INDEX.model) as cluster:
         cluster.add()
         gpu = cluster.add(gpus=1)
@@ -171,7 +171,7 @@ def test_two_replicas_share_a_gpu_and_embed_on_the_cpu_where_torch_sees_none(tmp
 
 
 @pytest.mark.parametrize("change", ["settings", "code"])
-def test_a_new_version_fails_no_question(tmp_path, change):
+def test_deploying_a_new_version_fails_no_question(tmp_path, change):
     with served_by_two(tmp_path) as cluster:
         with Load(*map(cluster.url, cluster.workers)) as load:
             time.sleep(2)

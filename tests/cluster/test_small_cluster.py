@@ -91,7 +91,7 @@ def written(folder: Path, pages: dict[str, str]) -> Iterator[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(("held", "hall"), [("as-in-the-file", 7), ("all", 17)])
-def test_a_run_an_update_and_a_crawl_go_through_beside_a_service(cluster, tmp_path, held, hall):
+def test_run_update_and_crawl_succeed_next_to_a_service(cluster, tmp_path, held, hall):
     """Though replicas hold both CPUs, as a file of a user's own may say.
 
     The runs share no text, as its vector would be reused.
@@ -117,7 +117,7 @@ def test_a_run_an_update_and_a_crawl_go_through_beside_a_service(cluster, tmp_pa
         assert "no node has room" not in summary["said"]
 
 
-def test_what_needs_actors_waits_names_the_holders_and_goes_on_once_they_are_smaller(cluster, tmp_path):
+def test_run_without_free_cpus_waits_names_the_holders_and_then_continues(cluster, tmp_path):
     cluster.deploy(cpus=0.5)
     with written(tmp_path, {"bells": "Bells ring at noon."}) as flags:
         command = [*INDEX, "--collection", "bells", *flags, "--embedders", "1"]

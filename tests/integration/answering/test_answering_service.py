@@ -181,13 +181,13 @@ def test_a_stream_has_typed_events_and_true_deltas(deployed: Deployed) -> None:
     assert said == events[-1][1]["answer"] == "Call read_csv with a path [1]."
 
 
-def test_rules_route_and_the_answer_shows_why(deployed: Deployed) -> None:
+def test_rules_route_the_question_and_the_answer_shows_the_reason(deployed: Deployed) -> None:
     assert deployed.ask("Quick: load csv files?")["route"]["agent"] == "weak"
     reply = deployed.ask(LOADING)
     assert reply["agent"] == "strong" and reply["route"]["why"]
 
 
-def test_a_failing_model_falls_back_to_the_other_then_to_extraction(deployed: Deployed) -> None:
+def test_failing_model_falls_back_to_the_other_model_then_to_extraction(deployed: Deployed) -> None:
     deployed.strong.default = Reply(status=500)
     reply = deployed.ask(LOADING)
     assert reply["agent"] == "weak" and reply["degraded"] == ["llm:strong"]
@@ -197,7 +197,7 @@ def test_a_failing_model_falls_back_to_the_other_then_to_extraction(deployed: De
     assert reply["degraded"] == ["llm:strong", "llm:weak"]
 
 
-def test_a_stream_that_breaks_is_begun_anew(deployed: Deployed) -> None:
+def test_broken_stream_is_restarted(deployed: Deployed) -> None:
     deployed.strong.default = Reply(deltas=["Half ", "an ", "answer"], drop_after=2)
     events = deployed.stream(LOADING)
     deltas = [data for name, data in events if name == "delta"]
@@ -206,7 +206,7 @@ def test_a_stream_that_breaks_is_begun_anew(deployed: Deployed) -> None:
 
 
 @pytest.mark.parametrize("path", ["/query", "/query/stream"])
-def test_a_client_that_leaves_cancels_the_call(deployed: Deployed, path: str) -> None:
+def test_disconnecting_client_cancels_the_call(deployed: Deployed, path: str) -> None:
     deployed.strong.default = Reply(deltas=["Call ", "it"], drop_after=1, hang=True)
     url = str(deployed.http.base_url.join(path))
     leave_when(lambda: deployed.strong.running == 1, url, {"question": LOADING})
@@ -214,7 +214,7 @@ def test_a_client_that_leaves_cancels_the_call(deployed: Deployed, path: str) ->
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_an_agent_that_cancels_over_mcp_cancels_the_call(deployed: Deployed, mode: str) -> None:
+def test_cancelling_over_mcp_cancels_the_call(deployed: Deployed, mode: str) -> None:
     deployed.strong.default = Reply(deltas=["Call ", "it"], drop_after=1, hang=True)
 
     async def give_up() -> None:
@@ -263,9 +263,7 @@ def test_the_openai_client_works_unchanged(deployed: Deployed) -> None:
     assert len(client.embeddings.create(model="docs", input=["a", "b"]).data) == 2
 
 
-def test_questions_are_kept_with_their_feedback_or_why_the_engine_refused_them(
-    deployed: Deployed, database: str
-) -> None:
+def test_questions_are_stored_with_feedback_or_the_reason_for_refusal(deployed: Deployed, database: str) -> None:
     question = f"csv files with a tone, {time.monotonic()}?"
     refused = deployed.http.post("/query", json={"question": question, "variables": {"tone": "pirate"}})
     assert refused.status_code == 422 and refused.json()["field"] == "variables"
@@ -294,7 +292,7 @@ def is_loopback(address: str) -> bool:
     return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
 
 
-def test_every_process_of_a_local_ray_and_service_listens_on_loopback_alone(deployed, request):
+def test_every_local_process_listens_only_on_loopback(deployed, request):
     @ray.remote(num_cpus=0.1)
     class Actor:
         def ready(self) -> bool:
@@ -322,7 +320,7 @@ def bots() -> list[int]:
     return found
 
 
-def test_the_bot_in_slack_answers_and_a_new_replica_goes_on(deployed: Deployed, slack: SlackServer) -> None:
+def test_slack_bot_answers_and_a_new_replica_continues(deployed: Deployed, slack: SlackServer) -> None:
     slack.wait_for(lambda: slack.sockets, 60)
     event = slack.mention(LOADING)
     slack.deliver(event)
@@ -340,6 +338,6 @@ def test_the_bot_in_slack_answers_and_a_new_replica_goes_on(deployed: Deployed, 
     assert len(posted) == 2
 
 
-def test_an_application_without_tokens_is_not_built() -> None:
+def test_application_without_tokens_is_not_built() -> None:
     with pytest.raises(SlackRefused, match="SLACK_APP_TOKEN is not set"):
         build(Settings(database_url="postgresql://", slack=True))

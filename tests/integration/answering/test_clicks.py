@@ -33,7 +33,7 @@ def clicks(store: Store) -> dict[str, int]:
     return found
 
 
-def test_a_source_that_an_answer_shows_counts_once(asked: Store) -> None:
+def test_shown_source_counts_one_click(asked: Store) -> None:
     assert [asked.record_click("new", source, "ann") for source in (A, A, B, B)] == [True, False, True, False]
     assert clicks(asked) == {A: 1, B: 1}
 
@@ -46,17 +46,17 @@ def test_a_source_that_an_answer_shows_counts_once(asked: Store) -> None:
         ("none", A, "ann"), ("failed", A, "ann"), ("new", A, "bob"), ("new", A, ""), ("new", A, None),
     ],
 )  # fmt: skip
-def test_what_it_does_not_show_or_is_not_ones_own_changes_nothing(asked: Store, id, source, key) -> None:
+def test_click_on_an_unshown_source_or_foreign_answer_changes_nothing(asked: Store, id, source, key) -> None:
     assert not asked.record_click(id, source, key)
     assert clicks(asked) == {}
 
 
-def test_a_shared_answer_counts_for_everybody(asked: Store) -> None:
+def test_shared_answer_counts_clicks_from_everybody(asked: Store) -> None:
     assert asked.share_answer("new", "ann")
     assert asked.record_click("new", A, "bob")
 
 
-def test_clicks_go_with_their_questions_and_searches_by_their_age(asked: Store) -> None:
+def test_clicks_are_deleted_with_their_questions_and_searches_by_age(asked: Store) -> None:
     assert asked.record_click("old", C, "ann")
     assert asked.record_search_click("s1", A, "docs", "scaling")
     assert asked.forget_questions(90) == 1
@@ -65,7 +65,7 @@ def test_clicks_go_with_their_questions_and_searches_by_their_age(asked: Store) 
     assert clicks(asked) == {}
 
 
-def test_insights_count_what_was_opened_by_page_and_section(asked: Store) -> None:
+def test_insights_count_opened_pages_and_sections(asked: Store) -> None:
     for source in (A, B):
         asked.record_click("new", source, "ann")
     asked.record_search_click("s1", A, "docs", "scaling")
@@ -77,7 +77,7 @@ def test_insights_count_what_was_opened_by_page_and_section(asked: Store) -> Non
     assert later["opened"] == {"clicks": 0, "pages": []}
 
 
-def test_what_was_opened_is_offered_as_labels_behind_what_was_rated(asked: Store) -> None:
+def test_opened_sources_become_labels_ranked_below_rated_ones(asked: Store) -> None:
     asked.record_click("new", B, "ann")
     asked.record_search_click("s1", C, "docs", "stop  a job")
     asked.record_search_click("s2", A, "docs", "Stop a job")

@@ -22,7 +22,7 @@ def workshop(store: Store) -> HtmlWorkshop:
     return workshop
 
 
-def test_pages_are_listed_in_order_and_in_parts(store: Store, workshop: HtmlWorkshop) -> None:
+def test_pages_are_listed_in_order_and_in_batches(store: Store, workshop: HtmlWorkshop) -> None:
     index = workshop.live().id
     pages = store.list_pages(index)
     assert [page.url for page in pages] == sorted(BASE + path for path in SITE)
@@ -33,14 +33,14 @@ def test_pages_are_listed_in_order_and_in_parts(store: Store, workshop: HtmlWork
     assert store.common_url(index) == BASE
 
 
-def test_pages_of_several_hosts_have_nothing_in_common(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_of_several_hosts_share_no_common_url(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     workshop = HtmlWorkshop(store)
     monkeypatch.setattr("kit.html_workshop.BASE", "https://")
     workshop.reindex({f"{host}.test/a.html": f"<h1>{host}</h1><p>Words of {host}.</p>" for host in ("one", "two")})
     assert store.common_url(workshop.live().id) == ""
 
 
-def test_versions_and_languages_are_each_named_once(store: Store, workshop: HtmlWorkshop) -> None:
+def test_versions_and_languages_are_listed_once_each(store: Store, workshop: HtmlWorkshop) -> None:
     assert store.versions(workshop.live().id) == []
     versioned = HtmlWorkshop(store, "versioned", version=r"/(\d\.\d)/")
     versioned.reindex(SITE)
@@ -48,7 +48,7 @@ def test_versions_and_languages_are_each_named_once(store: Store, workshop: Html
     assert store.languages(versioned.live().id) == ["en"]
 
 
-def test_a_page_has_the_body_that_the_index_was_made_of(store: Store, workshop: HtmlWorkshop) -> None:
+def test_page_has_the_body_that_was_indexed(store: Store, workshop: HtmlWorkshop) -> None:
     index, url = workshop.live(), f"{BASE}1.0/a.html"
     page = store.indexed_page(index, url)
     assert page and b"Words of a in 1.0." in page.body
@@ -58,7 +58,7 @@ def test_a_page_has_the_body_that_the_index_was_made_of(store: Store, workshop: 
     assert store.indexed_page(index, f"{BASE}nowhere") is None
 
 
-def test_a_page_is_found_by_its_url_and_by_that_of_a_copy(store: Store, workshop: HtmlWorkshop) -> None:
+def test_page_is_found_by_its_url_or_the_url_of_a_copy(store: Store, workshop: HtmlWorkshop) -> None:
     index, url = workshop.live(), f"{BASE}1.0/a.html"
     assert store.find_pages(index, [f"{BASE}x", url]) == [url]
     run = workshop.lock().begin("reindex", {})
@@ -69,7 +69,7 @@ def test_a_page_is_found_by_its_url_and_by_that_of_a_copy(store: Store, workshop
     assert store.find_pages(index, [f"{BASE}nowhere", "\0"]) == []
 
 
-def test_an_index_without_pages_has_none(store: Store) -> None:
+def test_index_without_pages_lists_none(store: Store) -> None:
     workshop = HtmlWorkshop(store)
     workshop.reindex({"empty.html": "<h1>Only a title</h1>"})
     index = workshop.live().id

@@ -135,7 +135,7 @@ FILTERS = {
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_a_search_finds_k_rows_as_near_as_an_exact_one(corpus: Corpus, name: str) -> None:
+def test_filtered_search_finds_k_rows_as_near_as_an_exact_search(corpus: Corpus, name: str) -> None:
     filters, keep = FILTERS[name]
     assert corpus.recall(filters, numbers(keep)) >= 0.95
 
@@ -146,11 +146,13 @@ def test_a_search_finds_k_rows_as_near_as_an_exact_one(corpus: Corpus, name: str
     (Filters(tags=("no such tag",)), lambda n: False),
     (Filters(language="de", version="2.0", tags=("six",)), lambda n: False),
 ])  # fmt: skip
-def test_a_filter_that_keeps_fewer_than_k_finds_them_all(corpus: Corpus, filters: Filters, keep: object) -> None:
+def test_filter_that_keeps_fewer_than_k_rows_returns_all_of_them(
+    corpus: Corpus, filters: Filters, keep: object
+) -> None:
     assert sorted(corpus.ids(corpus.questions[0], filters)) == sorted(map(str, numbers(keep)))
 
 
-def test_a_prefix_means_itself(corpus: Corpus) -> None:
+def test_url_prefix_has_no_wildcards(corpus: Corpus) -> None:
     """`_` and `%` are no wildcards."""
     kept = corpus.ids(corpus.questions[0], Filters(url_prefix="https://d.test/a_b/"), 200)
     assert len(kept) == 200 and all(int(n) % 2 for n in kept)
@@ -159,11 +161,11 @@ def test_a_prefix_means_itself(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize("k", [150, 1_500])
-def test_more_rows_than_the_graph_visits_are_found_too(corpus: Corpus, k: int) -> None:
+def test_rows_beyond_the_graph_search_limit_are_found_too(corpus: Corpus, k: int) -> None:
     assert len(set(corpus.ids(corpus.questions[0], Filters(), k))) == k
 
 
-def test_named_chunks_are_filtered_too(corpus: Corpus) -> None:
+def test_filters_apply_to_named_chunks_too(corpus: Corpus) -> None:
     found = search_index(corpus.store, corpus.index, [], ["7", "8", "none"], 5, Filters(tags=("hundred",)))
     assert list(found.by_id) == ["7"] and found.by_id["7"].version == "1.0"
 
@@ -193,7 +195,7 @@ def slow(corpus: Corpus) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_search_that_takes_too_long_loses_its_vectors_not_what_was_named(corpus: Corpus) -> None:
+def test_slow_search_drops_its_vectors_but_keeps_named_chunks(corpus: Corpus) -> None:
     found = search_index(corpus.store, corpus.index, [corpus.questions[0]] * 2, ["7"], K, Filters(), 1)
     assert found.too_slow and found.nearest == [[], []] and list(found.by_id) == ["7"]
 
@@ -208,7 +210,7 @@ class Slow(list[np.ndarray]):
 
 
 @pytest.mark.usefixtures("slow")
-def test_a_search_may_be_broken_off_before_all_of_it_is_sent(corpus: Corpus) -> None:
+def test_search_can_be_cancelled_before_it_is_fully_sent(corpus: Corpus) -> None:
     vectors = Slow([corpus.questions[0]] * 3)
     found = search_index(corpus.store, corpus.index, vectors, ["7"], K, Filters(), 1)
     assert found.too_slow and found.nearest == [[], [], []] and list(found.by_id) == ["7"]

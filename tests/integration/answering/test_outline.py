@@ -22,7 +22,7 @@ def workshop(store: Store) -> Workshop:
     return workshop
 
 
-def test_an_index_says_what_it_is_about(store: Store, workshop: Workshop) -> None:
+def test_index_describes_its_content(store: Store, workshop: Workshop) -> None:
     outline = store.outline("docs", workshop.live().id)
     assert (outline.title, outline.versions, outline.languages) == ("Title", ("1.10", "1.9"), ("en",))
     starts = store.section_starts("docs", workshop.live().id)
@@ -32,7 +32,7 @@ def test_an_index_says_what_it_is_about(store: Store, workshop: Workshop) -> Non
     assert {(start.links, start.language) for start in starts} == {(0, "en")}
 
 
-def test_the_open_page_is_found_with_its_section_and_version(store: Store, workshop: Workshop) -> None:
+def test_open_page_is_found_with_its_section_and_version(store: Store, workshop: Workshop) -> None:
     urls = [f"{BASE}1.9/a", f"{BASE}1.9/a.html"]
     place = store.find_place(workshop.live(), urls, "s1")
     assert place == Place(f"{BASE}1.9/a.html", "Title", "1.9", "en", "s1") and place.subject == "s1"
@@ -42,7 +42,7 @@ def test_the_open_page_is_found_with_its_section_and_version(store: Store, works
     assert store.find_place(workshop.live(), [f"{BASE}2.0/a.html"]) is None
 
 
-def test_an_index_without_a_root_page_has_no_title(store: Store) -> None:
+def test_index_without_a_root_page_has_no_title(store: Store) -> None:
     workshop = Workshop(store)
     workshop.reindex({"a": {"s0": "Only a page."}})
     assert store.outline("docs", workshop.live().id).title == ""

@@ -24,7 +24,7 @@ def question(id: str, days_ago: float = 0, **more: Any) -> RecordedQuestion:
     return recorded(id, f"question {id}", asked_at=NOW - timedelta(days=days_ago), **more)
 
 
-def test_a_question_comes_back_as_it_was_written(store: Store) -> None:
+def test_question_reads_back_as_written(store: Store) -> None:
     hit = Hit("c1", "https://d.test/p", ("top", "a"), "T", ("H",), "text", "h", 0.5, "rrf", {"bm25": 1}, {"bm25": 7.0})
     answer = Answer(
         "question a", "Yes [1].", "llm", (Citation(1, hit.source, "T", "text", supported=False, by="attributed"),),
@@ -38,7 +38,7 @@ def test_a_question_comes_back_as_it_was_written(store: Store) -> None:
     assert found.standalone == found.alone == "one"
 
 
-def test_the_last_questions_come_with_their_ratings(store: Store) -> None:
+def test_latest_questions_come_with_their_ratings(store: Store) -> None:
     store.record_questions(
         [question("a", 3, collection="docs"), question("b", 2, collection="docs", known=False, error="no model"),
          question("c", 1, collection="other"), question("d", 0, collection="docs")]
@@ -54,7 +54,7 @@ def test_the_last_questions_come_with_their_ratings(store: Store) -> None:
     assert [row["id"] for row in store.recent_questions(most=1)] == ["d"]
 
 
-def test_an_answer_is_read_by_its_asker_and_once_it_is_shared_by_everybody(store: Store) -> None:
+def test_answer_is_readable_by_its_asker_and_by_everybody_once_shared(store: Store) -> None:
     store.record_questions([question("a", key_name="ann", text="So."), question("b", key_name="ann", error="no model")])
     store.record_feedback("a", -1, key_name="ann")
     read = store.readable_answer("a", "ann")
@@ -73,7 +73,7 @@ def test_an_answer_is_read_by_its_asker_and_once_it_is_shared_by_everybody(store
     assert store.share_answer("a", "ann", False) and store.readable_answer("a", "bob") is None
 
 
-def test_a_replica_of_the_version_before_still_records(store: Store) -> None:
+def test_replica_of_the_previous_version_still_records(store: Store) -> None:
     """Of its row, which has columns of before, the answer's text is kept."""
     row = {"id": "a", "question": "How?", "collection": "docs", "conversation": "x", "asked_at": NOW,
            "standalone": "", "mode": "", "answer": "So.", "known": True, "citations": [], "key_name": ""}  # fmt: skip
@@ -86,7 +86,7 @@ def test_a_replica_of_the_version_before_still_records(store: Store) -> None:
         assert [row.question for row in rows] == ["How?"]
 
 
-def test_what_json_cannot_hold_loses_no_question(store: Store) -> None:
+def test_values_invalid_in_json_lose_no_question(store: Store) -> None:
     hit = Hit("c", "u\0", score=math.nan, ranks={"x\0": 1})
     store.record_questions([recorded("a", "nul \0 and \ud800 half", found=[hit])])
     found = store.question("a")
@@ -94,14 +94,14 @@ def test_what_json_cannot_hold_loses_no_question(store: Store) -> None:
     assert found.answer.hits == (Hit("c", "u", score=0.0, ranks={"x": 1}),)
 
 
-def test_a_batch_written_twice_is_there_once(store: Store) -> None:
+def test_batch_written_twice_is_stored_once(store: Store) -> None:
     store.record_questions([question("a", text="first"), question("b"), question("a", text="other")])
     store.record_questions([question("a", text="second"), question("c")])
     assert [store.question(id).answer.text for id in "abc"] == ["first", "", ""]  # type: ignore[union-attr]
     assert store.question("d") is None
 
 
-def test_a_conversation_is_its_last_answered_turns_and_its_keys_own(store: Store) -> None:
+def test_conversation_has_its_last_answered_turns_and_belongs_to_its_key(store: Store) -> None:
     found = (hit_at("u#1", chunk_id="c1"), hit_at("u#2", chunk_id="c2"))
     cited = (Citation(2, "u#2"), Citation(1, "u#1"), Citation(3, "gone"))
     for n in range(3):
@@ -117,13 +117,13 @@ def test_a_conversation_is_its_last_answered_turns_and_its_keys_own(store: Store
     assert store.conversation("x", among=[]) == []
 
 
-def test_the_closest_passages_of_an_unknown_answer_are_not_gone_on_from(store: Store) -> None:
+def test_follow_up_ignores_the_closest_passages_of_an_unknown_answer(store: Store) -> None:
     known = {"known": False, "found": [hit_at("u", chunk_id="c1")], "cited": ["u"]}
     store.record_questions([question("q", conversation="x", text="I do not know", **known)])
     assert store.conversation("x") == [Turn("question q", "I do not know", ())]
 
 
-def test_feedback_may_come_before_its_question_and_a_later_word_replaces_it(store: Store) -> None:
+def test_feedback_can_precede_its_question_and_later_feedback_replaces_it(store: Store) -> None:
     store.record_feedback("a", 1, "good\0")
     store.record_feedback("a", -1, "on second thought", reasons=["outdated", "wrong", "outdated"])
     store.record_feedback("a", 0, key_name="other")
@@ -134,7 +134,7 @@ def test_feedback_may_come_before_its_question_and_a_later_word_replaces_it(stor
         store.record_feedback("a", 5)
 
 
-def test_what_is_forgotten_takes_its_feedback_and_its_share_with_it(store: Store, database_url: str) -> None:
+def test_forgotten_question_takes_its_feedback_and_share_link_with_it(store: Store, database_url: str) -> None:
     store.record_questions([question(id, days, key_name="ann") for id, days in (("old", 31), ("new", 29))])
     assert store.share_answer("old", "ann") and store.share_answer("new", "ann"), "it lives no longer than others"
     for id in ("old", "new", "never-came", "to-come"):
@@ -149,7 +149,7 @@ def test_what_is_forgotten_takes_its_feedback_and_its_share_with_it(store: Store
     }  # fmt: skip
 
 
-def test_an_answer_becomes_a_row_that_its_conversation_goes_on_from(store: Store) -> None:
+def test_answer_becomes_a_row_that_its_conversation_continues_from(store: Store) -> None:
     hit = Hit("c1", "https://d.test/p", ("a",), "T", (), "text", "h", np.float32(0.5), "rrf", {"bm25": 1})  # type: ignore[arg-type]
     answer = Answer(
         "How?", "So [1].", "extractive", (Citation(1, hit.source, "T", "text"),), (hit,), (), {"retrieve": 0.1},
@@ -171,14 +171,14 @@ def test_an_answer_becomes_a_row_that_its_conversation_goes_on_from(store: Store
     f"Which of {'very ' * 30}many ways?",
     "И ЧТО дальше?",
 ])  # fmt: skip
-def test_a_question_is_named_by_what_insights_show_of_it(store, question):
+def test_question_is_found_by_its_text_in_insights(store, question):
     store.record_questions([recorded("other", "How do I set one?", "docs"), recorded("this", question, "docs")])
     shown = _shown({"question": mask(question)})
     assert store.named_question(shown).id == "this"
     assert store.named_question(f" {mask(question)} ").id == "this"
 
 
-def test_words_that_were_asked_of_several_collections_mean_the_one_that_is_named(store):
+def test_question_asked_of_several_collections_means_the_named_one(store):
     for id in ("one", "two", "three"):
         store.record_questions([recorded(id, "How?", id)])
     store.record_feedback("three", -1)
@@ -190,7 +190,7 @@ def test_words_that_were_asked_of_several_collections_mean_the_one_that_is_named
             store.named_question(pattern)
 
 
-def test_a_question_that_failed_has_a_name_too(store):
+def test_failed_question_can_be_named_too(store):
     store.record_questions([question("failed", error="the model is away"), recorded("other", "How?")])
     assert store.named_question("question failed").id == "failed"
     store.record_questions([recorded("answered", "question failed", asked_at=NOW - timedelta(days=9))])

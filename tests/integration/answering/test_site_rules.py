@@ -65,7 +65,7 @@ def example(jobs: Jobs, tmp_path: Path) -> Iterator[Example]:
         retriever.close()
 
 
-def test_other_words_for_the_same_find_pages_that_have_only_one_of_them(example):
+def test_synonym_finds_pages_that_use_only_one_of_the_words(example):
     example.index()
     assert example.by_words("What about k8s?") == []
     example.index("synonyms: [[k8s, kubernetes, container orchestration]]")
@@ -74,7 +74,7 @@ def test_other_words_for_the_same_find_pages_that_have_only_one_of_them(example)
     assert "guide/cluster" not in example.by_words("container of rows")
 
 
-def test_a_pinned_section_is_the_first_hit_for_its_question_and_those_that_mean_the_same(example):
+def test_pinned_section_is_the_first_hit_for_its_question_and_paraphrases(example):
     url = f"{BASE}guide/cluster.html"
     pinned = f"pinned: [{{question: 'How do I drop rows?', url: '{url}'}}, {{question: 'Why?', url: '{url}#no'}}]"
     assert example.index()["warnings"] == []
@@ -88,7 +88,7 @@ def test_a_pinned_section_is_the_first_hit_for_its_question_and_those_that_mean_
     assert warning in status["runs"][0]["error"]
 
 
-def test_boosts_move_pages_up_and_down_without_a_new_index(example):
+def test_boosts_reorder_pages_without_a_new_index(example):
     first = example.index()
     assert example.sources("drop rows")[:2] == ["reference/rows", "tutorial/first"]
     boosted = example.index("boosts: {/reference/: 0.05, /tutorial/: 1.5}")

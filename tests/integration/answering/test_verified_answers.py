@@ -46,7 +46,7 @@ def states(store: Store, collection: str = "docs") -> list[str]:
     return [one.state for one in review_answers(store, collection)]
 
 
-def test_a_person_writes_reviews_and_retires(job: Job, docs: Workshop, store: Store, tmp_path: Path) -> None:
+def test_person_writes_reviews_and_retires_an_answer(job: Job, docs: Workshop, store: Store, tmp_path: Path) -> None:
     (tmp_path / "answer.md").write_text("Use `read_csv` [1].")
     code, added = job("add", "--question", ASKED, "--source", READING, "--file", tmp_path / "answer.md")
     assert (code, added["id"], added["state"], added["sources"]) == (0, 1, "given", [READING])
@@ -64,7 +64,7 @@ def test_a_person_writes_reviews_and_retires(job: Job, docs: Workshop, store: St
     assert job("accept", 1)[1]["state"] == "given"
 
 
-def test_an_answer_needs_its_text_only_once_its_section_is_named(job: Job, store: Store) -> None:
+def test_answer_text_is_required_only_once_its_section_is_named(job: Job, store: Store) -> None:
     code, said = job("add", "--question", ASKED, "--source", READING)
     assert code == 2 and "--file" in said and "--text" in said
     code, said = job("add", "--question", ASKED)
@@ -72,7 +72,7 @@ def test_an_answer_needs_its_text_only_once_its_section_is_named(job: Job, store
     assert store.verified_answers("docs") == []
 
 
-def test_a_cluster_of_questions_that_were_asked_gets_one_answer(job: Job, store: Store) -> None:
+def test_one_answer_covers_a_cluster_of_questions(job: Job, store: Store) -> None:
     rows = [recorded("a", "reading csv", "docs"), recorded("b", "and it?", "docs", standalone="How is CSV read?")]
     store.record_questions(rows)
     _, added = job("add", "--asked", "a", "--asked", "b", "--source", READING, "--text", "Use `read_csv` [1].")
@@ -80,7 +80,7 @@ def test_a_cluster_of_questions_that_were_asked_gets_one_answer(job: Job, store:
     assert job("add", "--asked", "c", "--source", READING, "--text", "x")[0] == 2
 
 
-def test_what_cannot_be_given_is_refused_with_the_reason(store: Store, docs: Workshop) -> None:
+def test_unusable_answer_is_refused_with_the_reason(store: Store, docs: Workshop) -> None:
     with pytest.raises(NoSuchSection, match=r"#nothing; the page has: .*#reading, .*#writing"):
         write_answer(store, "docs", [ASKED], "x", ["https://docs.test/io.html#nothing"])
     with pytest.raises(UnusableAnswer, match=r"cites \[2\] and 1 sections"):
@@ -95,14 +95,14 @@ def test_what_cannot_be_given_is_refused_with_the_reason(store: Store, docs: Wor
     assert states(store) == ["given"]
 
 
-def test_a_section_that_is_gone_waits_for_review(store: Store, docs: Workshop) -> None:
+def test_answer_whose_section_is_gone_waits_for_review(store: Store, docs: Workshop) -> None:
     store.add_verified_answer(write_answer(store, "docs", [ASKED], "x", [READING, SCALING]))
     docs.reindex(SITE | {"scale.html": {"autoscaling": "Set min_replicas."}})
     [one] = review_answers(store, "docs")
     assert one.state == "review" and [(c.source, c.now) for c in one.changes] == [(SCALING, None)]
 
 
-def test_a_copy_has_those_of_its_original_and_a_dropped_collection_none(store: Store, docs: Workshop) -> None:
+def test_copy_keeps_verified_answers_and_dropped_collection_loses_them(store: Store, docs: Workshop) -> None:
     store.add_verified_answer(write_answer(store, "docs", [ASKED], "x", [READING]))
     copy = copy_name("docs", "a" * 32)
     Workshop(store, copy, chunk_size=32).reindex(SITE)
@@ -112,7 +112,7 @@ def test_a_copy_has_those_of_its_original_and_a_dropped_collection_none(store: S
     assert store.verified_answers("docs") == []
 
 
-def test_a_dump_carries_them(store: Store, docs: Workshop, tmp_path: Path) -> None:
+def test_dump_includes_verified_answers(store: Store, docs: Workshop, tmp_path: Path) -> None:
     store.add_verified_answer(write_answer(store, "docs", [ASKED], "x [1]", [READING]))
     dump(store, store.live_index("docs"), tmp_path / "docs.dump")
     for _ in range(2):  # what is answered already stays as it is
@@ -126,7 +126,7 @@ def test_a_dump_carries_them(store: Store, docs: Workshop, tmp_path: Path) -> No
         assert (one.state, one.answer.answer, one.answer.questions) == ("given", "x [1]", (ASKED,))
 
 
-def test_an_evaluation_counts_them_and_does_without(job: Job, store: Store, tmp_path: Path) -> None:
+def test_evaluation_counts_verified_answers_and_can_run_without_them(job: Job, store: Store, tmp_path: Path) -> None:
     store.add_verified_answer(write_answer(store, "docs", ["What is num_replicas for?"], "Copies [1].", [SCALING]))
     asked = [{"question": "What is num_replicas for?", "source": SCALING}, {"question": ASKED, "source": READING}]
     (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, asked)))

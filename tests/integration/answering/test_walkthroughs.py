@@ -50,7 +50,7 @@ def replies(request: Request) -> str | Reply:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem[:2])
-def test_an_example_is_short_and_uses_what_packages_export(path):
+def test_example_is_short_and_uses_only_exported_names(path):
     assert len(path.read_text("utf-8").splitlines()) <= MOST_LINES
     modules = [node.module or "" for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
     deep = [module for module in modules if module.startswith("pipelines.") and module.count(".") > 1]
@@ -58,14 +58,14 @@ def test_an_example_is_short_and_uses_what_packages_export(path):
 
 
 @pytest.mark.exhaustive
-def test_a_query_agent_answers_with_sources(tmp_path):
+def test_query_agent_answers_with_sources(tmp_path):
     said = run("02", tmp_path)
     assert "https://docs.example.com/freshness.md#" in said
     assert "llm: extractive" in said
 
 
 @pytest.mark.exhaustive
-def test_a_query_agent_answers_by_the_model_of_the_environment(tmp_path):
+def test_query_agent_uses_the_model_from_the_environment(tmp_path):
     with ScriptedLLM(default=replies) as llm:
         said = run("02", tmp_path, llm.url)
     assert "Pages that vanished are deleted" in said
@@ -73,7 +73,7 @@ def test_a_query_agent_answers_by_the_model_of_the_environment(tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_a_fusion_retriever_joins_queries_and_legs(tmp_path):
+def test_fusion_retriever_combines_queries_and_legs(tmp_path):
     with ScriptedLLM(default=replies) as llm:
         said = run("03", tmp_path, llm.url)
     assert said.count("removed pages") == 2, "each kind of fusion searches for the queries that the model wrote"
@@ -83,14 +83,14 @@ def test_a_fusion_retriever_joins_queries_and_legs(tmp_path):
     assert "'vector':" in said
 
 
-def test_every_kind_of_synthesis_answers_without_a_retriever(tmp_path):
+def test_every_synthesis_mode_answers_without_a_retriever(tmp_path):
     said = run("04", tmp_path)
     for kind in ("refine:", "tree:", "compact, asynchronously:", "accumulate, asynchronously:", "own:"):
         assert kind in said
     assert said.count("\n- ") == 4, "the custom synthesizer asks once for each of four texts"
 
 
-def test_every_kind_of_synthesis_asks_the_model_of_the_environment(tmp_path):
+def test_every_synthesis_mode_uses_the_model_from_the_environment(tmp_path):
     with ScriptedLLM(default="An answer of the model.") as llm:
         said = run("04", tmp_path, llm.url)
     assert said.count("- An answer of the model.") == 4
@@ -98,7 +98,7 @@ def test_every_kind_of_synthesis_asks_the_model_of_the_environment(tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_evaluation_makes_questions_scores_and_a_router(tmp_path):
+def test_evaluation_produces_questions_scores_and_a_router(tmp_path):
     said = run("05", tmp_path)
     scores = re.search(r"retrieval score \{'1': ([\d.]+), '5': ([\d.]+)\}", said)
     assert scores and 0.5 < float(scores[1]) <= float(scores[2])
@@ -107,7 +107,7 @@ def test_evaluation_makes_questions_scores_and_a_router(tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_pages_become_an_index_by_ray_data(tmp_path):
+def test_ray_data_turns_pages_into_an_index(tmp_path):
     said = run("01", tmp_path)
     stored = re.search(r"^(\d+) chunks are stored$", said, re.M)
     assert stored and int(stored[1]) > 50

@@ -59,7 +59,7 @@ def examples() -> list[Example]:
     return [Example(text, (source,), text) for text, source in zip(texts.values(), sources, strict=True)]
 
 
-def test_the_last_line_is_one_object_with_every_score_or_a_table_for_a_person(job, store, tmp_path):
+def test_last_line_is_one_object_with_every_score_or_a_readable_table(job, store, tmp_path):
     done = job("--collection", "docs", "--k", "1,3", "--json", "--out", str(tmp_path / "out"))
     assert done.code == 0, done.err
     result = done.result
@@ -85,7 +85,7 @@ def test_the_last_line_is_one_object_with_every_score_or_a_table_for_a_person(jo
     assert table[2].split()[:2] == ["1", "0.667"]
 
 
-def test_an_evaluation_goes_on_where_it_stopped(job: Job, store: Store, monkeypatch) -> None:
+def test_evaluation_resumes_where_it_stopped(job: Job, store: Store, monkeypatch) -> None:
     record, calls = Store.record_evaluated_questions, count()
 
     def stopped(self: Store, evaluation: int, rows: Any) -> None:
@@ -105,7 +105,7 @@ def test_an_evaluation_goes_on_where_it_stopped(job: Job, store: Store, monkeypa
     assert scores[0] == scores[1]
 
 
-def test_a_few_are_drawn_by_the_seed_and_answers_are_scored(job: Job) -> None:
+def test_sample_is_drawn_by_seed_and_answers_are_scored(job: Job) -> None:
     done = job("--limit", "3", "--seed", "1", "--answers", "--json")
     assert done.code == 0, done.err
     result = done.result
@@ -114,7 +114,7 @@ def test_a_few_are_drawn_by_the_seed_and_answers_are_scored(job: Job) -> None:
     assert result["seed"] == 1 and "quality" not in result
 
 
-def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answer(job, tmp_path, llm):
+def test_judge_scores_model_answers_and_is_called_once_per_answer(job, tmp_path, llm):
     def unsure(request: Request) -> bool:
         return "generated_answer" in request.text and examples()[5].question in request.text
 
@@ -155,7 +155,7 @@ def llm(monkeypatch) -> Iterator[ScriptedLLM]:
 MODEL_ANSWERS = ("--answers", "--k", "2")
 
 
-def test_answers_are_measured_with_counts_and_written_for_a_person_to_grade(job: Job, tmp_path: Path, llm) -> None:
+def test_answers_are_measured_with_counts_and_exported_for_human_grading(job: Job, tmp_path: Path, llm) -> None:
     write_dataset(tmp_path / "other.jsonl", [EGG])
     llm.default = f"{examples()[0].question} [1]. Zebras drive red buses to school [1]."
     out = tmp_path / "out"
@@ -179,7 +179,7 @@ def test_answers_are_measured_with_counts_and_written_for_a_person_to_grade(job:
     assert "**not supported**" in page and ", the reference page" in page and "by llm; confidence" in page
 
 
-def test_a_floor_decides_by_an_exit_code_of_its_own(job: Job, llm: ScriptedLLM) -> None:
+def test_missed_floor_has_its_own_exit_code(job: Job, llm: ScriptedLLM) -> None:
     words = (*MODEL_ANSWERS, "--at-least", "answered=0.9", "--at-least", "mrr=0.1")
     good = job(*words, "--json")
     assert good.code == 0 and [verdict["passed"] for verdict in good.result["gate"]] == [True, True]
@@ -196,7 +196,7 @@ def agent(monkeypatch, url: str) -> None:
     monkeypatch.setenv("RAYDEX_AGENTS", json.dumps([small]))
 
 
-def test_a_dead_endpoint_is_no_measure_of_a_model(job: Job, monkeypatch) -> None:
+def test_dead_endpoint_does_not_count_against_a_model(job: Job, monkeypatch) -> None:
     agent(monkeypatch, "http://127.0.0.1:9/v1")
     dead = job(*MODEL_ANSWERS, "--json")
     assert (dead.code, dead.out) == (1, "")
@@ -206,7 +206,7 @@ def test_a_dead_endpoint_is_no_measure_of_a_model(job: Job, monkeypatch) -> None
         assert job(*MODEL_ANSWERS, "--json").result["agents"] == {"small": 6}
 
 
-def test_questions_that_a_model_fails_are_asked_again_but_not_for_ever(job: Job, tmp_path: Path, monkeypatch) -> None:
+def test_questions_that_fail_in_the_model_are_retried_but_not_forever(job: Job, tmp_path: Path, monkeypatch) -> None:
     asked = [replace(example, question=f"{example.question} {n}?") for n, example in enumerate(examples())]
     write_dataset(tmp_path / "six.jsonl", asked)
     with ScriptedLLM([(asked[0].question, "It is so [1].")], default=Reply(status=500)) as llm:
@@ -222,7 +222,7 @@ def test_questions_that_a_model_fails_are_asked_again_but_not_for_ever(job: Job,
     assert "answered by: extractive 5, small (scripted) 1 (5 as the model failed)" in said
 
 
-def test_questions_that_fail_are_counted_and_all_of_them_is_a_failure(job: Job, monkeypatch) -> None:
+def test_failed_questions_are_counted_and_fail_the_job_if_all_fail(job: Job, monkeypatch) -> None:
     async def broken(self: Any, question: str, **_: Any) -> Any:
         if question != examples()[0].question:
             raise RuntimeError("the model broke")
@@ -243,7 +243,7 @@ def test_questions_that_fail_are_counted_and_all_of_them_is_a_failure(job: Job, 
     assert failed.code == 1 and "every question failed" in failed.err and "the model broke" in failed.err
 
 
-def test_a_judge_is_checked_for_what_sways_it_and_against_people(job, tmp_path, llm, monkeypatch):
+def test_judge_is_checked_for_biases_and_against_people(job, tmp_path, llm, monkeypatch):
     agents = [{"name": name, "model": name, "base_url": llm.url} for name in ("fond", "other")]
     monkeypatch.setenv("RAYDEX_AGENTS", json.dumps(agents))
 
@@ -299,14 +299,14 @@ REFUSED = [
 ]
 
 
-def test_what_can_not_be_used_is_bad_input_and_named(job: Job) -> None:
+def test_unusable_input_is_rejected_by_name(job: Job) -> None:
     for words, said in REFUSED:
         refused = job(*words)
         assert (refused.code, refused.out) == (2, ""), words
         assert said in refused.err and "Traceback" not in refused.err
 
 
-def test_questions_about_other_things_alone_are_measured_by_their_answers(job: Job, tmp_path: Path) -> None:
+def test_off_topic_questions_alone_are_scored_by_their_answers(job: Job, tmp_path: Path) -> None:
     write_dataset(tmp_path / "other.jsonl", [EGG])
     refused = job(dataset="other.jsonl")
     assert refused.code == 2 and "only --answers measures them" in refused.err
@@ -314,7 +314,7 @@ def test_questions_about_other_things_alone_are_measured_by_their_answers(job: J
     assert done.code == 0 and "1 of 1 questions about other things" in done.out and "retrieval" not in done.out
 
 
-def test_a_file_that_is_missing_or_broken_is_named_with_its_line(job: Job, tmp_path: Path) -> None:
+def test_missing_or_broken_file_is_named_with_its_line(job: Job, tmp_path: Path) -> None:
     missing = job(dataset="absent.jsonl")
     assert missing.code == 2 and "absent.jsonl" in missing.err
     (tmp_path / "bad.jsonl").write_text('{"question": "a", "source": "u"}\n{"question": "b"')
@@ -324,7 +324,7 @@ def test_a_file_that_is_missing_or_broken_is_named_with_its_line(job: Job, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_over_ray_data_it_comes_to_the_same(job: Job, tmp_path: Path, local_ray: None) -> None:
+def test_evaluation_over_ray_data_gives_the_same_scores(job: Job, tmp_path: Path, local_ray: None) -> None:
     write_dataset(tmp_path / "other.jsonl", [EGG] * 16)  # a batch in which no question has a source
     words = ("--answers", "--dataset", str(tmp_path / "other.jsonl"), "--json")
     here = job(*words).result

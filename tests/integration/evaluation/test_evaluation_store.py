@@ -15,7 +15,7 @@ def begin(store: Store, fingerprint: str = "f", fresh: bool = False) -> int:
     return store.begin_evaluation(fingerprint, "docs", 3, 7, {"name": "set"}, {"k": 5}, fresh)
 
 
-def test_an_evaluation_goes_on_by_its_fingerprint_unless_it_is_to_be_fresh(store: Store) -> None:
+def test_evaluation_resumes_by_fingerprint_unless_a_fresh_one_is_requested(store: Store) -> None:
     first = begin(store)
     assert begin(store) == first
     assert begin(store, "another") != first
@@ -23,7 +23,7 @@ def test_an_evaluation_goes_on_by_its_fingerprint_unless_it_is_to_be_fresh(store
     assert again != first and begin(store) == again
 
 
-def test_rows_come_back_as_they_were_and_the_last_word_counts(store: Store) -> None:
+def test_rows_read_back_as_written_and_the_last_write_wins(store: Store) -> None:
     here, there = begin(store), begin(store, "another")
     failed = replace(ROW, id="two", hits=[], error="lost \0 and \ud800")
     store.record_evaluated_questions(here, [ROW, failed, failed])
@@ -36,7 +36,7 @@ def test_rows_come_back_as_they_were_and_the_last_word_counts(store: Store) -> N
     assert list(store.evaluated_questions(there)) == ["one"]
 
 
-def test_what_an_evaluation_came_to_is_kept(store: Store) -> None:
+def test_evaluation_result_is_stored(store: Store) -> None:
     here = begin(store)
     store.finish_evaluation(here, {"mrr": 0.5, "nothing": float("nan")})
     row = evaluation_row(store, here)
@@ -44,7 +44,7 @@ def test_what_an_evaluation_came_to_is_kept(store: Store) -> None:
     assert (row["collection"], row["index"], row["revision"]) == ("docs", 3, 7)
 
 
-def test_a_judgement_stays_and_a_failed_one_is_made_again(store: Store) -> None:
+def test_judgement_is_kept_and_a_failed_one_is_repeated(store: Store) -> None:
     good = Judgement("quality", 4.0, "because", model="judge", hash="h1")
     failed = Judgement("quality", None, error="timeout", model="judge", hash="h2")
     store.save_judgements([good, failed])

@@ -37,7 +37,7 @@ def sweep(folder: Path, **data: object) -> Path:
     return path
 
 
-def test_a_sweep_builds_each_index_once_beside_the_live_one_and_survives_a_run_that_fails(jobs, tmp_path):
+def test_sweep_builds_each_index_once_and_survives_a_failing_run(jobs, tmp_path):
     before, live = jobs.rows(), Store(jobs.url).live_index("docs")
     path = sweep(
         tmp_path,
@@ -67,7 +67,7 @@ def test_a_sweep_builds_each_index_once_beside_the_live_one_and_survives_a_run_t
         assert store.copies("docs") == [] and store.live_index("docs") == live
 
 
-def test_the_gate_has_an_exit_code_of_its_own(jobs, tmp_path):
+def test_gate_has_its_own_exit_code(jobs, tmp_path):
     """Words find the page that is named in its URL alone, vectors don't."""
     path = sweep(tmp_path, runs=[{"name": "words", "vector_weight": 0}, {"name": "vectors", "bm25_weight": 0}])
     gate = ("--out", tmp_path / "out", "--baseline", "words", "--fail-below")
@@ -86,7 +86,7 @@ def test_the_gate_has_an_exit_code_of_its_own(jobs, tmp_path):
     assert "| words |" in (tmp_path / "quality.md").read_text()
 
 
-def test_what_cant_be_used_is_said_before_anything_is_asked(jobs, tmp_path):
+def test_unusable_input_is_reported_before_any_question(jobs, tmp_path):
     path = sweep(tmp_path, runs=[{"name": "one"}])
     (tmp_path / "page.md").write_text("A page without marks.\n")
     for flags, said in {
@@ -105,7 +105,7 @@ def test_what_cant_be_used_is_said_before_anything_is_asked(jobs, tmp_path):
     assert len(dry["to_build"]) == 2
 
 
-def test_the_gate_holds_measures_of_a_models_answers(jobs, tmp_path, monkeypatch):
+def test_gate_covers_measures_of_model_answers(jobs, tmp_path, monkeypatch):
     """The second model's answers have a claim that no passage supports."""
     (tmp_path / "other.jsonl").write_text('{"question": "How long do I boil an egg?", "answerable": false}')
     text = "Page 1 shows usage. Usage of page 1 [1]."

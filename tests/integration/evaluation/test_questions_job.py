@@ -80,7 +80,7 @@ def test_questions_are_written_filtered_and_then_answered(job, model, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_job_goes_on_and_pays_for_no_reply_twice(job, model, tmp_path):
+def test_killed_job_resumes_and_pays_for_no_reply_twice(job, model, tmp_path):
     made = [json.dumps({"questions": [q]}) for q in ("How do I scale a deployment?", "How do I rotate a log?")]
     with ScriptedLLM(default=in_turn(made[0], Reply(hang=True), made[1])) as server:
         model(server)
@@ -98,7 +98,7 @@ def test_a_killed_job_goes_on_and_pays_for_no_reply_twice(job, model, tmp_path):
         assert job(*flags, "--fresh")[1]["usage"]["calls"] == 2
 
 
-def test_the_filter_asks_no_model(job, model, monkeypatch):
+def test_filter_calls_no_model(job, model, monkeypatch):
     monkeypatch.setenv("RAYDEX_HYDE", "true")
     with ScriptedLLM(default=json.dumps({"questions": ["How do I scale a deployment?"]})) as server:
         model(server)
@@ -106,7 +106,7 @@ def test_the_filter_asks_no_model(job, model, monkeypatch):
     assert code == 0 and summary["not_found"] == 0 and len(server.asked) == 1
 
 
-def test_what_was_rated_well_becomes_drafts_of_a_data_set(job, review, store, tmp_path):
+def test_highly_rated_questions_become_draft_rows(job, review, store, tmp_path):
     source = "https://docs.test/scale.html#scaling"
     store.record_questions([recorded(id, f"{id}?", "docs", text="So.", cited=[source]) for id in ("good", "bad")])
     store.record_feedback("bad", -1)
@@ -122,7 +122,7 @@ def test_what_was_rated_well_becomes_drafts_of_a_data_set(job, review, store, tm
     assert read_dataset(tmp_path / "made.jsonl") == [Example("good?", (source,), "So.")]
 
 
-def test_what_a_person_said_of_a_draft_stays(job, jobs, review, store, tmp_path):
+def test_human_edits_of_a_draft_are_kept(job, jobs, review, store, tmp_path):
     source, other = "https://docs.test/scale.html#scaling", "https://docs.test/logs.html#logging"
 
     def like(*ids: str) -> None:
@@ -151,7 +151,7 @@ def test_what_a_person_said_of_a_draft_stays(job, jobs, review, store, tmp_path)
     assert [example.question for example in read_dataset(tmp_path / "made.jsonl")] == ["two?", "three?", "four?"]
 
 
-def test_a_wrong_answer_becomes_a_row_to_evaluate_by_and_a_pair_to_learn_from(job, store, tmp_path):
+def test_wrong_answer_becomes_an_evaluation_row_and_a_training_pair(job, store, tmp_path):
     right, wrong = "https://docs.test/scale.html#scaling", "https://docs.test/logs.html#logging"
     bad = recorded("bad", "and that?", "docs", standalone="How many copies run?", cited=[wrong, right])
     store.record_questions([bad, recorded("off", "Who won?", "docs", text="Me.", cited=[wrong, right])])
@@ -175,14 +175,14 @@ def test_a_wrong_answer_becomes_a_row_to_evaluate_by_and_a_pair_to_learn_from(jo
     assert read_dataset(tmp_path / "regressions.jsonl") == examples
 
 
-def test_without_a_model_headings_are_asked(job, store, tmp_path):
+def test_headings_become_questions_without_a_model(job, store, tmp_path):
     Workshop(store).reindex(FACTS | {"new.html": {"Adding a node": "A node joins by its address. " * 9}})
     code, summary = job("make", "--without-llm")
     assert code == 0 and summary["model"] is None and summary["usage"]["calls"] == 0
     assert [example.question for example in read_dataset(tmp_path / "made.jsonl")] == ["Adding a node"]
 
 
-def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):
+def test_impossible_request_is_reported_before_any_work(job, monkeypatch):
     assert job("make")[0] == 2
     monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
     for words, message in [
@@ -205,7 +205,7 @@ def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):
     ("--regression bad --source u", "raydex questions correct QUESTION"),
     ("--label log.txt", "it is gone"),
 ])  # fmt: skip
-def test_a_flag_of_an_earlier_version_names_what_to_write_instead(capsys, words, instead):
+def test_flag_of_an_earlier_version_names_its_replacement(capsys, words, instead):
     with pytest.raises(SystemExit, match="2"):
         questions.arguments().parse_args(words.split())
     assert instead in capsys.readouterr().err

@@ -19,7 +19,7 @@ def jobs(capsys: pytest.CaptureFixture[str]) -> Jobs:
 
 
 @pytest.mark.exhaustive
-def test_a_router_is_trained_and_accepted_where_it_beats_chance(jobs: Jobs, tmp_path: Path):
+def test_router_is_trained_and_accepted_if_it_beats_chance(jobs: Jobs, tmp_path: Path):
     easy = [{"question": f"what is {thing}", "target": 1} for thing in "abcdefghijklmnopqrst"]
     hard = [{"question": f"why does {thing} crash", "target": 0} for thing in "abcdefghijklmnopqrst"]
     path = tmp_path / "questions.jsonl"
@@ -47,14 +47,14 @@ def test_a_router_is_trained_and_accepted_where_it_beats_chance(jobs: Jobs, tmp_
     ("tags --prefix https://docs.example/ --batch-size 8", "give --base too"),
     ("tags --prefix https://docs.example/ --k 40", "k is 40 and depth"),
 ])  # fmt: skip
-def test_bad_input_is_refused_at_once(jobs: Jobs, tmp_path: Path, words: str, said: str):
+def test_bad_input_is_refused_immediately(jobs: Jobs, tmp_path: Path, words: str, said: str):
     done = jobs.run("train", *words.split(), "--dataset", "missing.jsonl", "--output", tmp_path / "x")
     assert done.code == 2 and said in done.messages
 
 
 @pytest.mark.parametrize("kind", ["router", "reranker", "embedder", "adapter", "tags --prefix x"])
 @pytest.mark.parametrize("there", ["file", "thesis"])
-def test_nothing_of_ours_is_left_alone_before_anything_is_learned(jobs: Jobs, kind, there, tmp_path):
+def test_foreign_output_folder_is_refused_untouched_before_training(jobs: Jobs, kind, there, tmp_path):
     output = tmp_path / "output"
     path = output if there == "file" else output / "thesis.txt"
     path.parent.mkdir(exist_ok=True)
@@ -64,7 +64,7 @@ def test_nothing_of_ours_is_left_alone_before_anything_is_learned(jobs: Jobs, ki
     assert path.read_text() == "do not remove"
 
 
-def test_ratings_come_out_of_the_store_with_their_question(store):
+def test_ratings_are_read_from_the_store_with_their_question(store):
     from pipelines.evaluation.questions.feedback import from_ratings
 
     cited = [f"{SITE}a#x"]

@@ -34,7 +34,7 @@ def questions(store: Store, tmp_path: Path) -> Path:
     return tmp_path / "questions.jsonl"
 
 
-def test_what_cannot_be_trained_is_said_before_anything_is_spent(jobs: Jobs, questions: Path, tmp_path: Path) -> None:
+def test_impossible_training_is_reported_before_any_cost(jobs: Jobs, questions: Path, tmp_path: Path) -> None:
     other, output = tmp_path / "other.jsonl", tmp_path / "new"
     write_dataset(other, [Example("?", ("https://elsewhere.test/x#y",))])
     done = jobs.run("train", "reranker", "--dataset", other, "--output", output)
@@ -45,9 +45,7 @@ def test_what_cannot_be_trained_is_said_before_anything_is_spent(jobs: Jobs, que
     assert done.code == 2 and "has no weights here" in done.messages and not output.exists()
 
 
-def test_a_model_is_trained_judged_and_put_where_a_reindex_finds_it(
-    jobs: Jobs, questions: Path, tmp_path: Path
-) -> None:
+def test_trained_model_is_judged_and_found_by_a_reindex(jobs: Jobs, questions: Path, tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     base, folder = tiny_model(tmp_path), tmp_path / "trained"
@@ -69,7 +67,7 @@ def test_a_model_is_trained_judged_and_put_where_a_reindex_finds_it(
     assert [path.name for path in tmp_path.glob(".trained*")] == []
 
 
-def test_a_reranker_is_trained_judged_and_loaded(jobs: Jobs, questions: Path, tmp_path: Path) -> None:
+def test_reranker_is_trained_judged_and_loaded(jobs: Jobs, questions: Path, tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     base, folder = tiny_model(tmp_path), tmp_path / "reranker"
@@ -86,7 +84,7 @@ def test_a_reranker_is_trained_judged_and_loaded(jobs: Jobs, questions: Path, tm
 
 
 @pytest.mark.exhaustive
-def test_tags_are_judged_by_the_gain_in_a_collections_hits(jobs: Jobs, store: Store, tmp_path: Path) -> None:
+def test_tags_are_judged_by_the_gain_in_hits_of_a_collection(jobs: Jobs, store: Store, tmp_path: Path) -> None:
     parts = {"tune": "trial scheduler", "serve": "replica deployment"}
     site = {
         f"{part}/{n}": {"a": f"The {words} number{n} of {part}."} for part, words in parts.items() for n in range(12)
@@ -122,7 +120,7 @@ def test_tags_are_judged_by_the_gain_in_a_collections_hits(jobs: Jobs, store: St
     assert done.code == 2 and "no.csv" in done.messages
 
 
-def test_an_adapter_is_trained_judged_and_used(jobs: Jobs, store: Store, questions: Path, tmp_path: Path) -> None:
+def test_adapter_is_trained_judged_and_used(jobs: Jobs, store: Store, questions: Path, tmp_path: Path) -> None:
     folder, check = tmp_path / "adapter", tmp_path / "check.jsonl"
     write_dataset(check, read_dataset(questions)[:5])
     words = ("train", "adapter", "--dataset", questions, "--output", folder)
@@ -145,7 +143,7 @@ def test_an_adapter_is_trained_judged_and_used(jobs: Jobs, store: Store, questio
     assert hit.scores["vector"] == pytest.approx(nearest, abs=1e-4)
 
 
-def test_an_adapter_without_a_gain_stops_the_start_and_is_learned_anew(
+def test_adapter_without_a_gain_stops_the_startup_and_is_retrained(
     jobs: Jobs, store: Store, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "adapter"

@@ -38,7 +38,7 @@ def change(jobs: Jobs, changed: list[str] = (), deleted: list[str] = (), *flags)
     return jobs.run("reindex", "docs", *named, *flags)
 
 
-def test_a_page_of_a_site_is_fetched_alone_and_one_that_cannot_be_read_stays_as_it_is(jobs, site):
+def test_single_page_is_refetched_and_an_unreadable_one_is_kept(jobs, site):
     for name in ("p03", "p04"):
         site.routes[f"/docs/{name}.html"] = html_page(f"/docs/{name}.html", PAGES[name] | EDITED)
     result = change(jobs, [f"{site.url}/docs/p03.html#usage"])
@@ -56,7 +56,7 @@ def test_a_page_of_a_site_is_fetched_alone_and_one_that_cannot_be_read_stays_as_
     assert jobs.texts() == texts
 
 
-def test_pages_of_a_folder_are_read_and_deleted_alone(jobs, folder):
+def test_single_pages_of_a_folder_are_read_and_deleted(jobs, folder):
     write_site(folder, {name: PAGES[name] | EDITED for name in ("p03", "p04")} | {"new": {"purpose": "A new page."}})
     for name in ("p00", "p01"):
         (folder / f"{name}.html").unlink()
@@ -72,7 +72,7 @@ def test_pages_of_a_folder_are_read_and_deleted_alone(jobs, folder):
     assert f"{BASE}nowhere.html is left as it is in the index: no file and no page is there" in result.messages
 
 
-def test_too_many_deletions_are_refused_by_whichever_run_and_what_changed_is_published(jobs, folder):
+def test_too_many_deletions_are_refused_but_changes_are_published(jobs, folder):
     gone = [f"{BASE}p{number:02}.html" for number in range(6, 12)]
     for number in (0, *range(6, 12)):
         (folder / f"p{number:02}.html").unlink()
@@ -89,7 +89,7 @@ def test_too_many_deletions_are_refused_by_whichever_run_and_what_changed_is_pub
     assert (allowed.code, allowed.summary["pages"]["deleted"]) == (0, 6)
 
 
-def test_what_cannot_be_meant_is_refused_and_no_run_begins(jobs, folder):
+def test_ambiguous_change_is_refused_and_starts_no_run(jobs, folder):
     for flags, words in (
         (["docs", "--changed", "https://elsewhere.example/a"], f"outside of collection 'docs', which has {BASE}"),
         (["docs", "--deleted", "https://elsewhere.example/a"], "https://elsewhere.example/a: outside of"),
@@ -106,7 +106,7 @@ def test_what_cannot_be_meant_is_refused_and_no_run_begins(jobs, folder):
         assert connection.execute("select count(*) from run").fetchone() == (1,)
 
 
-def test_a_changed_page_leaves_vectors_of_an_interrupted_run_to_the_next_one(jobs, folder):
+def test_changed_page_leaves_vectors_of_an_interrupted_run_for_the_next(jobs, folder):
     with psycopg.connect(jobs.url) as connection:
         run = "insert into run (collection, kind, state) values ('docs', 'reindex', 'abandoned') returning id"
         abandoned = connection.execute(run).fetchone()[0]

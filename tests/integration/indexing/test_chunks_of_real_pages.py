@@ -45,7 +45,7 @@ def chunks(documents: list[Document]) -> list[Chunk]:
 
 
 @pytest.mark.exhaustive
-def test_the_model_reads_every_chunk_to_its_end(chunks: list[Chunk]) -> None:
+def test_model_reads_every_chunk_to_its_end(chunks: list[Chunk]) -> None:
     from transformers import BertTokenizer  # what AutoTokenizer gives, but without torch
 
     tokenizer = BertTokenizer.from_pretrained(model_folder(MODEL))
@@ -55,7 +55,7 @@ def test_the_model_reads_every_chunk_to_its_end(chunks: list[Chunk]) -> None:
     assert max(len(ids) for ids in read) <= 256
 
 
-def test_every_character_of_the_sections_is_in_a_chunk(documents: list[Document], chunks: list[Chunk]) -> None:
+def test_every_character_of_a_section_is_in_a_chunk(documents: list[Document], chunks: list[Chunk]) -> None:
     for document in documents:
         # Of each chunk its text without the lead-in that it repeats.
         own = [chunk.text.partition("\n…\n")[2] or chunk.text for chunk in chunks if chunk.url == document.url]
@@ -75,14 +75,14 @@ def test_long_sections_fill_their_chunks(chunks: list[Chunk]) -> None:
     assert sum(followed) / len(followed) > 256 * 0.6
 
 
-def test_the_study_s_700_characters_with_50_overlap_hold(documents: list[Document]) -> None:
+def test_chunks_keep_the_study_limits_of_700_characters_with_50_overlap(documents: list[Document]) -> None:
     chunker = PlainChunker(load_tokenizer(MODEL), 700, 50, "characters")
     chunks = [chunk for document in documents for chunk in chunker(document)]
     assert max(len(chunk.text) for chunk in chunks) <= 700
     assert max(chunk.tokens for chunk in chunks) <= 256
 
 
-def test_ids_are_unique_and_the_same_again(documents: list[Document], chunks: list[Chunk]) -> None:
+def test_ids_are_unique_and_reproducible(documents: list[Document], chunks: list[Chunk]) -> None:
     assert len({chunk.id for chunk in chunks}) == len(chunks)
     chunker = PlainChunker(load_tokenizer(MODEL))
     assert [chunk for document in documents for chunk in chunker(document)] == chunks

@@ -30,7 +30,7 @@ def ledger(tmp_path: Path) -> Path:
     return tmp_path / "ledger.jsonl"
 
 
-def test_links_are_followed_and_every_fate_is_a_row(ledger):
+def test_links_are_followed_and_every_outcome_is_a_row(ledger):
     routes = {
         "/": page("/a", "b.html#part", "/missing", "/moved", "/logo.png", "/data", "https://elsewhere.test/"),
         "/a": page("/b.html"),
@@ -52,7 +52,7 @@ def test_links_are_followed_and_every_fate_is_a_row(ledger):
     assert report.counts == {"ok": 4, "unchanged": 0, "gone": 1, "redirect": 1, "skipped": 1}
 
 
-def test_pages_are_named_once_they_are_committed_while_a_slow_site_is_still_crawled(ledger):
+def test_pages_are_yielded_once_committed_while_a_slow_site_is_crawled(ledger):
     paths, asked = [f"/{n}" for n in range(4)], []
     with Site({"/": page(*paths)} | dict.fromkeys(paths, slow(0.2))) as site:
         for urls in crawling(site, ledger, concurrency=1, flush_pages=1):
@@ -63,7 +63,7 @@ def test_pages_are_named_once_they_are_committed_while_a_slow_site_is_still_craw
 
 
 @pytest.mark.parametrize("most", [1, 20])
-def test_the_page_budget_holds_exactly_and_counts_good_pages_alone(ledger, most):
+def test_page_budget_is_exact_and_counts_only_good_pages(ledger, most):
     routes = {"/": page("/gone", "/moved", *(f"/{n}" for n in range(40))), "/moved": redirect("/0")}
     with Site(routes | {f"/{n}": page() for n in range(40)}) as site:
         crawled = Crawled(site, ledger, max_pages=most)
@@ -72,7 +72,7 @@ def test_the_page_budget_holds_exactly_and_counts_good_pages_alone(ledger, most)
     assert (crawled.report.complete, crawled.report.stopped_by) == (False, "max_pages")
 
 
-def test_link_traps_are_left_after_some_equal_pages(ledger):
+def test_link_traps_are_abandoned_after_a_few_equal_pages(ledger):
     forms = ["/s/{}/page", "/page?sid={}", "/page;id={}", "/at?sid={}&at=9"]
 
     def trap(form: str, number: int) -> Answer:
@@ -87,7 +87,7 @@ def test_link_traps_are_left_after_some_equal_pages(ledger):
     assert crawled.report.complete and list(crawled.report.traps.values()) == [1] * len(forms)
 
 
-def test_a_crawl_without_a_limit_has_one(ledger, monkeypatch):
+def test_crawl_without_a_limit_gets_the_default_limit(ledger, monkeypatch):
     monkeypatch.setattr("pipelines.indexing.crawling.frontier.queue.DEFAULT_MAX_PAGES", 5)
     frontier = Frontier()
     for n in range(9):
@@ -101,7 +101,7 @@ def test_a_crawl_without_a_limit_has_one(ledger, monkeypatch):
     assert asyncio.run(visit()) == 5 and frontier.exhausted
 
 
-def test_the_depth_budget_counts_links_on_the_shortest_way(ledger):
+def test_depth_budget_counts_links_on_the_shortest_path(ledger):
     # /x is two links away through the slow page and three through the fast ones.
     routes = {"/": page("/fast", "/slow"), "/fast": page("/fast2"), "/fast2": page("/x"), "/slow": slow(0.3, "/x")}
     with Site(routes | {"/x": page("/y"), "/y": page("/z"), "/z": page()}) as site:
@@ -110,7 +110,7 @@ def test_the_depth_budget_counts_links_on_the_shortest_way(ledger):
     assert (crawled.report.complete, crawled.report.stopped_by) == (True, "max_depth")
 
 
-def test_a_crawl_stays_below_its_start_and_on_its_host(ledger):
+def test_crawl_stays_below_its_start_url_and_on_its_host(ledger):
     with Site({"/": page()}) as other:
         routes = {
             "/docs/index.html": page("/docs/a", "/blog", "/docs/../secret", f"{other.url}/", "/docs/out"),
@@ -128,14 +128,14 @@ def test_a_crawl_stays_below_its_start_and_on_its_host(ledger):
             assert "/blog" in Crawled(site, ledger, start=("/docs/index.html",), no_parent=False, run=2).ok
 
 
-def test_include_and_exclude_are_searched_in_the_url(ledger):
+def test_include_and_exclude_patterns_match_anywhere_in_the_url(ledger):
     paths = ("/guide/a", "/guide/old/b", "/api/c")
     with Site({"/": page(*paths)} | dict.fromkeys(paths, page())) as site:
         crawled = Crawled(site, ledger, include=("/guide/",), exclude=("/old/",))
     assert crawled.ok == ["/", "/guide/a"]
 
 
-def test_redirect_chains_end_and_loops_do_not_hang(ledger):
+def test_redirect_chains_end_and_redirect_loops_do_not_hang(ledger):
     routes = {f"/{n}": redirect(f"/{n + 1}") for n in range(30)}
     routes |= {"/": page("/0", "/loop"), "/loop": redirect("/pool"), "/pool": redirect("/loop")}
     with Site(routes) as site:
@@ -151,7 +151,7 @@ def sitemap(kind: str, item: str, *urls: str) -> str:
     return f'<?xml version="1.0"?><{kind} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{items}</{kind}>'
 
 
-def test_sitemaps_and_llms_txt_bring_pages_that_nothing_links_to(ledger):
+def test_sitemaps_and_llms_txt_add_unlinked_pages(ledger):
     with Site({"/docs/": page()}) as site:
         packed = gzip.compress(sitemap("urlset", "url", f"{site.url}/docs/packed", f"{site.url}/outside").encode())
         xml = {"Content-Type": "application/xml"}
@@ -174,7 +174,7 @@ def test_sitemaps_and_llms_txt_bring_pages_that_nothing_links_to(ledger):
         assert "/outside" not in site.paths()
 
 
-def test_robots_txt_is_obeyed_and_ignored_only_loudly(ledger, capfd):
+def test_robots_txt_is_obeyed_and_ignoring_it_is_logged(ledger, capfd):
     robots = Answer("User-agent: *\nDisallow: /\n\nUser-agent: raydex\nDisallow: /private\nAllow: /private/open\n")
     routes = {"/": page("/private/a", "/private/open"), "/private/a": page(), "/private/open": page()}
     with Site(routes | {"/robots.txt": robots}) as site:
@@ -184,7 +184,7 @@ def test_robots_txt_is_obeyed_and_ignored_only_loudly(ledger, capfd):
         assert "robots.txt is IGNORED" in capfd.readouterr().err
 
 
-def test_a_robots_txt_that_cannot_be_reached_forbids_everything(ledger):
+def test_unreachable_robots_txt_forbids_everything(ledger):
     with Site({"/": page("/a"), "/a": page(), "/robots.txt": Answer("", 503)}) as site:
         crawled = Crawled(site, ledger, retries=0)
         assert not site.paths()
@@ -192,7 +192,7 @@ def test_a_robots_txt_that_cannot_be_reached_forbids_everything(ledger):
     assert crawled.rows["/"]["state"] == "failed"
 
 
-def test_crawl_delay_is_kept(ledger):
+def test_crawl_delay_is_respected(ledger):
     paths, robots = ("/a", "/b", "/c", "/d"), Answer("User-agent: *\nCrawl-delay: 0.3\n")
     with Site({"/robots.txt": robots, "/": page(*paths), **{path: page() for path in paths}}) as site:
         Crawled(site, ledger)
@@ -201,7 +201,7 @@ def test_crawl_delay_is_kept(ledger):
     assert len(times) == 5 and times[-1] - times[0] > 4 * 0.3 / 2
 
 
-def test_server_errors_are_retried_and_then_failed(ledger):
+def test_server_errors_are_retried_then_counted_as_failed(ledger):
     answers = iter([Answer("", 500), Answer("", 502)])
     routes = {"/": page("/shaky", "/broken", "/forbidden"), "/shaky": lambda _: next(answers, page())}
     routes |= {"/broken": Answer("", 500), "/forbidden": Answer("", 403)}
@@ -214,7 +214,7 @@ def test_server_errors_are_retried_and_then_failed(ledger):
     assert crawled.report.complete
 
 
-def test_retry_after_is_waited_for_and_bounded(ledger):
+def test_retry_after_is_respected_up_to_a_limit(ledger):
     busy = iter([Answer("", 429, {"Retry-After": "1"}), Answer("", 503, {"Retry-After": "86400"})])
     with Site({"/": lambda _: next(busy, page())}) as site:
         crawled = Crawled(site, ledger, max_retry_after_s=1.5)  # 86,400 s would be beyond the time of a test
@@ -224,7 +224,7 @@ def test_retry_after_is_waited_for_and_bounded(ledger):
     assert third - second >= 1.45
 
 
-def test_a_page_that_never_ends_is_failed_and_others_are_not(ledger):
+def test_endless_page_fails_without_affecting_others(ledger):
     drip = pouring(b"Content-Type: text/html\r\n\r\n", b" ", 0.1)
     with Site({"/": page("/drip", "/a"), "/drip": drip, "/a": page()}) as site:
         crawled = Crawled(site, ledger, timeout_s=1, retries=5)
@@ -233,7 +233,7 @@ def test_a_page_that_never_ends_is_failed_and_others_are_not(ledger):
     assert "within 1 s" in crawled.rows["/drip"]["error"]
 
 
-def test_bodies_are_bounded_packed_and_unpacked(ledger):
+def test_bodies_are_limited_in_size_both_packed_and_unpacked(ledger):
     bomb = Answer(gzip.compress(b"x" * 100_000_000), headers={"Content-Encoding": "gzip"})
     routes = {
         "/": page("/bomb", "/zstd", "/big", "/endless", "/head", "/packed"),
@@ -258,7 +258,7 @@ def test_bodies_are_bounded_packed_and_unpacked(ledger):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads a process's peak memory from /proc")
-def test_a_bomb_takes_no_more_memory_than_a_page_may(ledger, cold):
+def test_bomb_takes_no_more_memory_than_a_page_may(ledger, cold):
     bomb = bytes(128 << 20)
     routes = {
         "/": page("/gzip", "/deflate", "/after"),
@@ -278,7 +278,7 @@ def test_a_bomb_takes_no_more_memory_than_a_page_may(ledger, cold):
     assert peaks[1] - peaks[0] < 36
 
 
-def test_a_page_keeps_its_charset_and_its_canonical_url_in_the_spelling_of_page_urls(ledger):
+def test_page_keeps_its_charset_and_a_normalized_canonical_url(ledger):
     def canonical(url: str) -> bytes:
         page = f'<html><head><link rel="canonical" href="{url}"></head><body><a href="/b">Grüße</a></body></html>'
         return page.encode("latin-1")
@@ -292,7 +292,7 @@ def test_a_page_keeps_its_charset_and_its_canonical_url_in_the_spelling_of_page_
     assert rows["/"]["content_hash"] is not None and rows["/b"]["canonical"] is None
 
 
-def test_links_with_tracking_parameters_lead_to_one_page_and_a_server_that_adds_them_is_followed(ledger):
+def test_tracking_parameters_are_dropped_unless_the_server_adds_them(ledger):
     links = page("/a", "/a?utm_source=mail", "/a?fbclid=1#part", "/a?page=2&gclid=3", "/b")
     canonical = '<html><head><link rel="canonical" href="/a?utm_medium=web"></head></html>'
     added = {"/b": redirect("/b?utm_source=self"), "/b?utm_source=self": page()}
@@ -311,21 +311,21 @@ def test_links_with_tracking_parameters_lead_to_one_page_and_a_server_that_adds_
         ({"/": redirect("/a"), "/a": redirect("/")}, "the start URLs redirect in a circle"),
     ],
 )
-def test_a_start_that_cannot_be_fetched_makes_the_crawl_incomplete(ledger, routes, words):
+def test_unreachable_start_url_makes_the_crawl_incomplete(ledger, routes, words):
     with Site(routes) as site:
         crawled = Crawled(site, ledger, retries=0)
     assert (crawled.ok, crawled.report.complete) == ([], False)
     assert crawled.report.stopped_by == f"error: {words.format(site.url)}"
 
 
-def test_a_start_that_moved_away_says_where_to_start(ledger):
+def test_moved_start_url_is_reported_with_the_new_address(ledger):
     with Site({"/": page()}) as other, Site({"/": redirect(f"{other.url}/")}) as site:
         report = Crawled(site, ledger).report
         assert not other.requests
     assert not report.complete and report.stopped_by.endswith(f"to {other.url}/: start there instead")
 
 
-def test_a_host_that_is_not_there_is_said_so(ledger):
+def test_missing_host_is_reported(ledger):
     with Site({}) as site:
         pass
     report = Crawled(site, ledger, retries=0).report
@@ -333,20 +333,20 @@ def test_a_host_that_is_not_there_is_said_so(ledger):
     assert report.stopped_by.endswith("robots.txt could not be fetched (connection refused)")
 
 
-def test_a_start_that_redirects_to_a_page_is_a_good_start(ledger):
+def test_start_url_that_redirects_to_a_page_is_valid(ledger):
     with Site({"/": redirect("/index.html"), "/index.html": page("/")}) as site:
         assert Crawled(site, ledger).report.complete
         assert Crawled(site, ledger, start=("/index.html", "/"), run=2).report.complete
 
 
-def test_a_private_address_is_refused_before_a_connection(ledger):
+def test_private_address_is_refused_before_connecting(ledger):
     with Site({"/": page()}) as site:
         with pytest.raises(CrawlFailed, match=r"127\.0\.0\.1 is a loopback address.*--allow-private"):
             Crawled(site, ledger, allow_private=False)
         assert not site.requests
 
 
-def test_proxies_of_the_environment_are_not_used(ledger, monkeypatch):
+def test_proxies_from_the_environment_are_not_used(ledger, monkeypatch):
     with Site({}) as proxy, Site({"/": page()}) as site:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"):
             monkeypatch.setenv(name, proxy.url)
@@ -354,7 +354,7 @@ def test_proxies_of_the_environment_are_not_used(ledger, monkeypatch):
         assert not proxy.requests
 
 
-def test_a_site_that_stops_answering_is_given_up(ledger):
+def test_unresponsive_site_is_given_up(ledger):
     def close(handler: Handler) -> None:
         handler.close_connection = True
 
@@ -376,7 +376,7 @@ def _certificate(folder: Path) -> Path:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
-def test_certificates_are_verified_unless_told_otherwise(ledger, tmp_path):
+def test_certificates_are_verified_unless_disabled(ledger, tmp_path):
     with Site({"/": page()}) as site:
         site.use_tls(_certificate(tmp_path))
         report = Crawled(site, ledger, retries=0).report
@@ -384,7 +384,7 @@ def test_certificates_are_verified_unless_told_otherwise(ledger, tmp_path):
         assert Crawled(site, ledger, verify_tls=False, run=2).ok == ["/"]
 
 
-def test_a_ledger_that_fails_is_a_failed_crawl(ledger):
+def test_failing_ledger_fails_the_crawl(ledger):
     broken = "tests.kit.page_ledger:BrokenLedger"
     with Site({"/": page()}) as site, pytest.raises(CrawlFailed, match="the ledger went away"):
         list(crawling(site, ledger, kept_by=broken))
@@ -399,7 +399,7 @@ def _children(pid: int) -> list[int]:
 HANGING = {"/": page("/hang"), "/hang": slow(20)}
 
 
-def test_closing_the_generator_ends_the_child(ledger, cold):
+def test_closing_the_generator_ends_the_child_process(ledger, cold):
     with Site(HANGING) as site:
         pages = crawling(site, ledger)
         next(pages)
@@ -408,7 +408,7 @@ def test_closing_the_generator_ends_the_child(ledger, cold):
         eventually(lambda: not alive(child), "the crawler has ended")
 
 
-def test_a_killed_child_is_a_failed_crawl_that_keeps_what_was_committed(ledger, cold):
+def test_killed_child_fails_the_crawl_but_keeps_committed_pages(ledger, cold):
     with Site(HANGING) as site:
         pages = crawling(site, ledger)
         assert next(pages) == [f"{site.url}/"]
@@ -437,13 +437,13 @@ def test_killing_the_parent_leaves_no_orphan(ledger, cold):
         eventually(lambda: not alive(child), "the crawler has ended")
 
 
-def test_concurrency_is_bounded(ledger):
+def test_concurrency_is_limited(ledger):
     with Site({"/": page(*(f"/{n}" for n in range(20)))} | {f"/{n}": slow(0.05) for n in range(20)}) as site:
         Crawled(site, ledger, concurrency=3)
         assert site.most_at_once <= 3
 
 
-def test_two_crawls_at_once_do_not_mix(tmp_path):
+def test_two_concurrent_crawls_do_not_mix(tmp_path):
     def one(name: str) -> list[str]:
         with Site({"/": page(f"/{name}"), f"/{name}": page()}) as site:
             return Crawled(site, tmp_path / name).ok

@@ -52,7 +52,7 @@ def _tagged(handler: Handler) -> Answer:
     return Answer(page("/a", "/broken", "/moved", "/list"), headers={"ETag": '"1"', "Last-Modified": modified})
 
 
-def test_two_crawls_remember_what_became_of_each_page_and_ask_for_those_that_nothing_links_to(database):
+def test_second_crawl_remembers_page_states_and_requests_unlinked_pages(database):
     routes = {"/": _tagged, "/a": page("/b"), "/b": page(), "/broken": page("/leaf"), "/leaf": page()}
     routes |= {"/list": page("/kept", "/vanishing"), "/kept": page("/child"), "/child": page(), "/vanishing": page()}
     with Site(routes | {"/moved": redirect("/b")}) as site:
@@ -77,7 +77,7 @@ def test_two_crawls_remember_what_became_of_each_page_and_ask_for_those_that_not
     assert database.report.complete and database.report.counts["unchanged"] == 1
 
 
-def test_a_crawl_goes_on_when_its_database_sessions_are_killed(database):
+def test_crawl_continues_when_its_database_sessions_are_killed(database):
     paths = [f"/{n}" for n in range(40)]
     with Site({"/": page(*paths)} | dict.fromkeys(paths, slow(0.1))) as site:
         killed, named = 0, []
@@ -105,7 +105,7 @@ def _killed_crawl(database: Database, site: Site) -> set[str]:
 
 
 @pytest.mark.parametrize("same_run", [False, True], ids=["next run", "same run"])
-def test_a_crawl_after_a_kill_asks_for_no_stored_page_again(database, same_run):
+def test_crawl_after_a_kill_refetches_no_stored_page(database, same_run):
     paths = [f"/{n}" for n in range(30)]
     routes = {"/": page("/moved", *paths), "/moved": redirect("/30")} | dict.fromkeys([*paths, "/30"], slow(0.05))
     with Site(routes) as site:
@@ -122,7 +122,7 @@ def test_a_crawl_after_a_kill_asks_for_no_stored_page_again(database, same_run):
         assert {row["http_status"] for row in rows if row["body"] is not None} == {200}
 
 
-def test_a_crawl_after_one_that_ended_asks_for_all_pages(database):
+def test_crawl_after_a_finished_one_refetches_all_pages(database):
     with Site({"/": page("/a"), "/a": page()}) as site:
         list(database.crawl(site))
         list(database.crawl(site))

@@ -45,7 +45,7 @@ def runs(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     runs.lock.release()
 
 
-def test_what_has_not_changed_is_not_opened(runs: Runs) -> None:
+def test_unchanged_files_are_not_opened(runs: Runs) -> None:
     assert runs() == {"seen": 3, "new": 3, "changed": 0, "unchanged": 0, "failed": 0, "duplicate": 0, "skipped": 0}
     assert sorted(runs.read) == ["a", "b", "c"]
     assert runs()["unchanged"] == 3
@@ -54,7 +54,7 @@ def test_what_has_not_changed_is_not_opened(runs: Runs) -> None:
     assert sorted(runs.read) == ["a", "b", "c"]
 
 
-def test_a_changed_a_touched_a_new_and_a_renamed_file_are_read_and_a_deleted_one_is_gone(runs: Runs) -> None:
+def test_changed_touched_new_and_renamed_files_are_read(runs: Runs) -> None:
     runs()
     (runs.root / "a.html").write_text(html_page("a", {"s": "Another text."}))
     assert runs()["changed"] == 1
@@ -71,7 +71,7 @@ def test_a_changed_a_touched_a_new_and_a_renamed_file_are_read_and_a_deleted_one
     assert runs.read == ["c"]
 
 
-def test_a_page_changes_with_what_it_includes(runs: Runs) -> None:
+def test_page_changes_with_its_included_files(runs: Runs) -> None:
     (runs.root / "page.md").write_text('# Page\n\n--8<-- "code.py"\n')
     (runs.root / "code.py").write_text("first()\n")
     assert runs()["new"] == 4
@@ -82,7 +82,7 @@ def test_a_page_changes_with_what_it_includes(runs: Runs) -> None:
     assert page.body == b"# Page\n\n```python\nsecond()\n```\n"
 
 
-def test_an_equal_size_with_an_old_time_set_back_is_noticed(runs: Runs) -> None:
+def test_change_of_equal_size_with_a_reset_mtime_is_detected(runs: Runs) -> None:
     """As `tar --mtime` and builds that are to be reproducible do."""
     path = runs.root / "a.html"
     os.utime(path, (1, 1))
@@ -94,7 +94,7 @@ def test_an_equal_size_with_an_old_time_set_back_is_noticed(runs: Runs) -> None:
     assert runs.read == ["a"]
 
 
-def test_a_file_that_is_too_new_is_read_once_more_and_one_of_the_future_always(runs, monkeypatch):
+def test_very_recent_file_is_read_again_and_one_dated_in_the_future_always(runs, monkeypatch):
     monkeypatch.setattr(files, "SETTLED_NS", 10**12)
     runs()
     monkeypatch.setattr(files, "SETTLED_NS", 0)
@@ -105,7 +105,7 @@ def test_a_file_that_is_too_new_is_read_once_more_and_one_of_the_future_always(r
         assert sorted(runs.read) == read
 
 
-def test_files_are_read_again_where_they_are_read_in_another_way(runs: Runs) -> None:
+def test_files_are_reread_when_the_reading_settings_change(runs: Runs) -> None:
     runs()
     sources = SourceFolder("MkDocs", "mkdocs.yml", f"{runs.root}/", "html")
     for change in ({"base_url": BASE + "en/"}, {"url_style": "bare"}, {"sources": sources}):
@@ -115,7 +115,7 @@ def test_files_are_read_again_where_they_are_read_in_another_way(runs: Runs) -> 
     assert runs.read == []
 
 
-def test_of_two_files_that_name_one_url_the_last_has_it_in_every_run(runs: Runs) -> None:
+def test_last_of_two_files_with_one_url_wins_in_every_run(runs: Runs) -> None:
     """As by the front matter of Docusaurus."""
     for name in ("a", "b"):
         (runs.root / f"{name}.md").write_text(f"---\nslug: /same\n---\n# Page {name}\n")
@@ -132,7 +132,7 @@ def test_of_two_files_that_name_one_url_the_last_has_it_in_every_run(runs: Runs)
 @pytest.mark.parametrize(
     "says", ["---\ndraft: true\n---\n", "+++\ndraft = true\n+++\n", "---\npublished: false\n---\n"]
 )
-def test_a_draft_is_no_page_of_a_generator_whose_pages_say_so(says: str, runs: Runs) -> None:
+def test_draft_is_skipped_by_a_generator_that_supports_drafts(says: str, runs: Runs) -> None:
     (runs.root / "d.md").write_text(f"{says}# Not yet\n")
     assert runs()["seen"] == 4
     sources = SourceFolder("", "", f"{runs.root}/", "keep", routes=(("", ""),))
@@ -140,7 +140,7 @@ def test_a_draft_is_no_page_of_a_generator_whose_pages_say_so(says: str, runs: R
     assert "d" in runs.read
 
 
-def test_a_page_that_came_from_elsewhere_meanwhile_is_read(runs: Runs) -> None:
+def test_page_that_another_source_changed_meanwhile_is_read_again(runs: Runs) -> None:
     runs()
     run = runs.lock.begin("reindex", {})
     folder = FolderSettings(path=str(runs.root), base_url=BASE)
@@ -150,7 +150,7 @@ def test_a_page_that_came_from_elsewhere_meanwhile_is_read(runs: Runs) -> None:
     assert runs.read == ["a"]
 
 
-def test_a_file_that_cannot_be_read_is_a_failed_page_and_the_others_are_indexed(runs: Runs) -> None:
+def test_unreadable_file_is_a_failed_page_and_the_others_are_indexed(runs: Runs) -> None:
     runs()
     (runs.root / "a.html").unlink()
     (runs.root / "a.html").symlink_to("/proc/self/mem")  # which root may not read either
@@ -165,7 +165,7 @@ def test_a_file_that_cannot_be_read_is_a_failed_page_and_the_others_are_indexed(
         runs(sources=sources)
 
 
-def test_an_unreadable_page_stays_a_failure_with_its_attempts(runs: Runs) -> None:
+def test_unreadable_page_stays_failed_with_its_attempts(runs: Runs) -> None:
     runs()
     runs.store.fail_pages("docs", [(BASE + "a.html", "no text")])
     assert runs()["failed"] == 1
@@ -174,14 +174,14 @@ def test_an_unreadable_page_stays_a_failure_with_its_attempts(runs: Runs) -> Non
     assert (failed["url"], failed["error"]) == (BASE + "a.html", "no text")
 
 
-def test_files_are_taken_in_batches_of_few_bytes(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_batched_by_bytes(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MOST_BYTES", 300)
     listing = FolderSettings(path=str(runs.root), base_url=BASE).files()
     assert [len(batch) for batch in files._batches(listing.paths, listing.infos)] == [1, 1, 1]
     assert runs()["new"] == 3
 
 
-def test_a_file_that_goes_while_files_are_read_is_gone(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_deleted_while_others_are_read_is_gone(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = FolderSettings(path=str(runs.root), base_url=BASE)
     listing = folder.files()
     (runs.root / "a.html").unlink()

@@ -35,7 +35,7 @@ PAGES = ("one/a", "two/a", "two/old/a", "a")
         ([WHOLE], [], ("two/old/a", "a")),
     ],
 )
-def test_pages_that_another_source_may_have_stay(jobs: Jobs, store: Store, folders, complete, gone):
+def test_pages_that_another_source_may_contain_stay(jobs: Jobs, store: Store, folders, complete, gone):
     with hold_collection(store, "docs") as lock:
         first, second = (lock.begin("reindex", {}) for _ in range(2))
     store.save_pages("docs", first, [fetched(path, {"s": path}) for path in (*PAGES, "one/seen")])
@@ -47,7 +47,7 @@ def test_pages_that_another_source_may_have_stay(jobs: Jobs, store: Store, folde
 
 
 @pytest.mark.slow
-def test_a_crawl_that_is_cut_short_or_left_out_loses_no_page_to_another_of_its_host(jobs: Jobs, tmp_path):
+def test_incomplete_or_omitted_site_loses_no_page_to_another_on_its_host(jobs: Jobs, tmp_path):
     words = {"s": "Some text that is long enough to be read."}
     routes = {f"/{part}/{name}.html": html_page(name, words) for part in "abc" for name in "123"}
     starts = {f"/{part}/": html_page(part, words, links=("1.html", "2.html", "3.html")) for part in "abc"}
@@ -70,7 +70,7 @@ def test_a_crawl_that_is_cut_short_or_left_out_loses_no_page_to_another_of_its_h
 
 
 @pytest.mark.slow
-def test_a_folder_below_another_keeps_the_attempts_of_its_pages(jobs: Jobs, tmp_path):
+def test_folder_inside_another_keeps_the_attempts_of_its_pages(jobs: Jobs, tmp_path):
     for name in ("outer", "inner"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.html").write_text(html_page(name, {"s": f"Some text of {name}."}))

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
     [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)],
     ids=lambda number: number.name,
 )
-def test_a_run_that_a_person_ends_is_interrupted_not_failed(jobs, store, tmp_path, number):
+def test_run_stopped_by_a_person_is_interrupted_not_failed(jobs, store, tmp_path, number):
     asked, over = threading.Event(), threading.Event()
 
     def never(_handler: object) -> None:

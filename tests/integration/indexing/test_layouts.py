@@ -35,7 +35,7 @@ def folder(jobs: Jobs, tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def test_a_banner_is_left_out_as_the_summary_and_status_say_and_a_page_has_its_own_title(jobs, folder):
+def test_banner_is_omitted_and_reported_and_a_page_keeps_its_own_title(jobs, folder):
     summary = jobs.reindex().summary
     assert sorted(jobs.texts().values()) == sorted(f"Words about topic {n} and nothing else." for n in range(12))
     (layout,) = summary["layouts"].values()
@@ -55,7 +55,7 @@ def test_a_banner_is_left_out_as_the_summary_and_status_say_and_a_page_has_its_o
     assert rows.items() <= jobs.rows().items()
 
 
-def test_an_index_with_the_layout_in_it_is_mended_from_stored_pages(jobs, folder):
+def test_index_that_contains_the_layout_is_repaired_from_stored_pages(jobs, folder):
     for number in range(7, 12):
         (folder / f"p{number:02}.html").unlink()
     assert jobs.reindex().summary["chunks"]["total"] == 14  # too few pages to tell
@@ -64,7 +64,7 @@ def test_an_index_with_the_layout_in_it_is_mended_from_stored_pages(jobs, folder
     assert not any("Fast and small" in text for text in jobs.texts().values())
 
 
-def test_a_first_crawl_leaves_it_out_and_embeds_no_text_with_it(jobs):
+def test_first_crawl_omits_the_layout_and_embeds_none_of_it(jobs):
     links = {n: "".join(f"<a href='/p{to:02}.html'>more</a>" for to in range(9 * n, 9 * n + 9)) for n in range(12)}
     pages = {f"/p{number:02}.html": page(number, links.get(number, "")) for number in range(100)}
     with Site({"/": page(100, links[0]), **pages}) as site:

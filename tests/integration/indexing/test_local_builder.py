@@ -41,7 +41,7 @@ def folder(jobs: Jobs, tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def test_a_page_that_took_too_long_is_tried_alone_with_more_time(jobs, folder, monkeypatch):
+def test_page_that_timed_out_is_retried_alone_with_more_time(jobs, folder, monkeypatch):
     long = "".join(f"<p>Paragraph {number} says what the others say.</p>" for number in range(5_000))
     (folder / "long.html").write_text(f"<main><h1 id='long'>Long</h1>{long}</main>")
     monkeypatch.setattr(formats, "SECONDS_PER_MB", 0.0)
@@ -57,7 +57,7 @@ def test_a_page_that_took_too_long_is_tried_alone_with_more_time(jobs, folder, m
     assert done.summary["pages"].items() >= {"failed": 0, "indexed": 13}.items()
 
 
-def test_an_error_of_the_model_ends_the_run_and_the_next_one_goes_on(jobs, folder, monkeypatch):
+def test_model_error_ends_the_run_and_the_next_run_resumes(jobs, folder, monkeypatch):
     embed, slices = HashEmbedder.embed_chunks, []
 
     def fail_later(self: HashEmbedder, texts: list[str]) -> object:
@@ -87,7 +87,7 @@ def test_neither_ray_nor_torch_is_imported(jobs: Jobs, folder: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-def test_what_an_actor_imports_holds_no_torch() -> None:
+def test_actor_imports_do_not_load_torch() -> None:
     """Loading an exported model imports none either: see test_onnx_encoder.py."""
     code = "import sys; import pipelines.indexing.building.ray_builder; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
@@ -126,7 +126,7 @@ def reads(process: subprocess.Popen) -> list[int]:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
-def test_a_run_that_is_ended_is_finished_by_the_next_one_and_nothing_is_embedded_twice(jobs, run, model, end):
+def test_next_run_finishes_a_stopped_one_and_embeds_nothing_twice(jobs, run, model, end):
     children = reads(run)
     run.send_signal(end)
     assert run.wait(120) == (-9 if end is signal.SIGKILL else 130)
@@ -139,7 +139,7 @@ def test_a_run_that_is_ended_is_finished_by_the_next_one_and_nothing_is_embedded
     assert not stored & set(model.hashes(since=at))
 
 
-def test_a_run_survives_the_end_of_its_reader_and_of_its_database_sessions(jobs, run, model):
+def test_run_survives_the_death_of_its_reader_and_database_sessions(jobs, run, model):
     with Store(jobs.url) as store:  # the page that a killed process reads is a failed one
         eventually(lambda: store.staged_counts(1)["pages"] == 80, "all pages are read")
     kill_9(*reads(run))
@@ -150,7 +150,7 @@ def test_a_run_survives_the_end_of_its_reader_and_of_its_database_sessions(jobs,
 
 
 @pytest.mark.exhaustive
-def test_much_is_begun_here_and_finished_on_ray(jobs, folder, local_ray, monkeypatch):
+def test_large_run_starts_locally_and_finishes_on_ray(jobs, folder, local_ray, monkeypatch):
     """As a user's machine does where no Ray is connected."""
     for name, value in {"is_little": lambda *_: False, "is_connected": lambda: False, "PAGES_PER_RANGE": 2}.items():
         monkeypatch.setattr(gather, name, value)
@@ -166,7 +166,9 @@ def test_much_is_begun_here_and_finished_on_ray(jobs, folder, local_ray, monkeyp
     assert jobs.texts() == {f"{page}.html#{anchor}": text for page in site for anchor, text in site[page].items()}
 
 
-def test_ray_gets_no_work_where_all_is_begun_here(jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_gets_no_work_if_everything_started_locally(
+    jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As few large pages are on a machine with many CPUs."""
     asked: list[object] = []
     for name in ("is_little", "is_connected"):
@@ -178,7 +180,7 @@ def test_ray_gets_no_work_where_all_is_begun_here(jobs: Jobs, folder: Path, monk
     assert asked == []
 
 
-def test_texts_that_the_model_does_not_read_whole_are_counted(jobs, folder, monkeypatch):
+def test_texts_truncated_by_the_model_are_counted(jobs, folder, monkeypatch):
     monkeypatch.setattr(HashEmbedder, "are_too_long", lambda _, texts: ["usage" in text.lower() for text in texts])
     done = jobs.reindex().summary
     assert done["warnings"] == ["12 texts are longer than the model hash:64 reads: their ends are not in their vectors"]
@@ -186,7 +188,7 @@ def test_texts_that_the_model_does_not_read_whole_are_counted(jobs, folder, monk
     assert done["seconds"]["ray_start"] == 0
 
 
-def test_how_much_is_little() -> None:
+def test_small_run_is_limited_by_pages_and_bytes_per_cpu() -> None:
     assert is_little(HERE_PAGES, 10**9, cpus=2)
     assert not is_little(HERE_PAGES + 1, 0, cpus=2)
     assert is_little(100, 2_000_000, cpus=16)

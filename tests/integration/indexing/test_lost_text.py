@@ -33,7 +33,7 @@ def lose(folder: Path, pages: int) -> None:
         path.write_text(SHELL)
 
 
-def test_a_first_run_without_text_is_no_success(jobs, folder, store: Store):
+def test_first_run_without_text_fails(jobs, folder, store: Store):
     lose(folder, 12)
     for more in ([], ["--no-publish"]):
         failed = jobs.reindex(*more)
@@ -47,7 +47,7 @@ def test_a_first_run_without_text_is_no_success(jobs, folder, store: Store):
     [[], pytest.param(["--no-publish"], marks=pytest.mark.exhaustive), ["--model", "hash:16"]],
     ids=["", "unpublished", "other settings"],
 )
-def test_a_run_that_loses_most_of_the_text_is_refused(jobs, folder, more):
+def test_run_that_loses_most_of_the_text_is_refused(jobs, folder, more):
     assert jobs.reindex().code == 0
     before = jobs.texts()
     lose(folder, 9)
@@ -64,7 +64,7 @@ def test_a_run_that_loses_most_of_the_text_is_refused(jobs, folder, more):
     assert allowed.code == 0 and len(jobs.texts()) == 9
 
 
-def test_what_is_read_of_a_refused_run_can_be_published(jobs, folder):
+def test_text_read_by_a_refused_run_can_be_published(jobs, folder):
     assert jobs.reindex().code == 0
     lose(folder, 9)
     assert jobs.reindex().code == 3
@@ -72,7 +72,7 @@ def test_what_is_read_of_a_refused_run_can_be_published(jobs, folder):
     assert len(jobs.texts()) == 9
 
 
-def test_a_refused_run_that_goes_on_with_a_candidate_says_what_publishes_it(jobs, folder):
+def test_refused_run_that_continues_as_candidate_names_publish_command(jobs, folder):
     assert jobs.reindex().code == 0
     other = ("--model", "hash:16")
     assert jobs.reindex(*other, "--no-publish").code == 0
@@ -85,7 +85,7 @@ def test_a_refused_run_that_goes_on_with_a_candidate_says_what_publishes_it(jobs
     assert len(jobs.texts()) == 9
 
 
-def test_a_larger_ratio_is_for_one_run(jobs, folder):
+def test_delete_ratio_flag_applies_to_one_run(jobs, folder):
     assert jobs.reindex("--max-delete-ratio", 1).code == 0
     lose(folder, 9)
     again = ("reindex", "--collection", "docs", "--no-ray")
@@ -97,7 +97,7 @@ def test_a_larger_ratio_is_for_one_run(jobs, folder):
     assert jobs.run(*again).code == 0 and len(jobs.texts()) == 6
 
 
-def test_a_collection_file_allows_a_loss_for_good(tmp_path, jobs, folder):
+def test_collection_file_can_allow_a_loss_permanently(tmp_path, jobs, folder):
     file = tmp_path / "docs.yaml"
     folders = [{"path": str(folder), "base_url": BASE}]
     file.write_text(yaml.safe_dump({"folders": folders, "max_delete_ratio": 1, "index": {"model": "hash:8"}}))
@@ -110,12 +110,12 @@ def test_a_collection_file_allows_a_loss_for_good(tmp_path, jobs, folder):
 
 
 @pytest.mark.parametrize("ratio", [-0.1, 1.5])
-def test_a_ratio_is_a_share(jobs, folder, ratio):
+def test_delete_ratio_must_be_between_0_and_1(jobs, folder, ratio):
     refused = jobs.reindex("--max-delete-ratio", ratio)
     assert refused.code == 2 and f"--max-delete-ratio is {ratio}: it must be 0 to 1" in refused.messages
 
 
-def test_who_deletes_the_last_page_is_told_how_to_drop_the_collection(jobs, folder):
+def test_deleting_the_last_page_suggests_dropping_the_collection(jobs, folder):
     for path in sorted(folder.glob("*.html"))[1:]:
         path.unlink()
     assert jobs.reindex().code == 0
@@ -126,7 +126,7 @@ def test_who_deletes_the_last_page_is_told_how_to_drop_the_collection(jobs, fold
     assert len(jobs.texts()) == 3
 
 
-def test_why_no_page_has_text_is_told_of_pages_that_are_no_more(jobs):
+def test_missing_text_is_explained_for_deleted_pages_too(jobs):
     home = html_page("Home", {"one": "What this page says."}, links=("/a", "/b"))
     with Site({"/": home, "/a": html_page("A", {"a": "Of a."})}) as site:
         jobs.common = ["--start-url", f"{site.url}/", "--allow-private", *MODEL]
@@ -143,7 +143,7 @@ def test_why_no_page_has_text_is_told_of_pages_that_are_no_more(jobs):
         assert part in said
 
 
-def test_a_run_without_a_change_does_not_read_the_index_to_judge_it(jobs, folder, store: Store):
+def test_run_without_changes_does_not_read_the_index_to_judge_itself(jobs, folder, store: Store):
     """Of one that only replaces pages by as much text, the size of the index is not read either."""
     assert jobs.reindex().code == 0
     index, run = store.live_index("docs").id, store.last_runs("docs", 1)[0]["id"]
@@ -160,7 +160,7 @@ def test_a_run_without_a_change_does_not_read_the_index_to_judge_it(jobs, folder
     assert not store.leaves_text("docs", run, index, True) and not store.leaves_text("docs", run, None, True)
 
 
-def test_a_run_that_loses_some_text_is_none(jobs, folder):
+def test_losing_some_text_is_allowed(jobs, folder):
     assert jobs.reindex().code == 0
     lose(folder, 5)
     done = jobs.reindex()
@@ -168,7 +168,7 @@ def test_a_run_that_loses_some_text_is_none(jobs, folder):
 
 
 @pytest.mark.parametrize("ratio", [(), ("--max-delete-ratio", 1)], ids=["", "all may vanish"])
-def test_a_run_that_loses_all_text_leaves_the_index(jobs, folder, ratio):
+def test_run_that_loses_all_text_leaves_the_index_unchanged(jobs, folder, ratio):
     assert jobs.reindex().code == 0
     before = jobs.texts()
     lose(folder, 12)
@@ -179,7 +179,7 @@ def test_a_run_that_loses_all_text_leaves_the_index(jobs, folder, ratio):
     assert jobs.reindex().code == 0 and jobs.texts() == before
 
 
-def test_single_pages_that_hold_most_of_the_text_are_refused(jobs, folder):
+def test_losing_single_pages_with_most_of_the_text_is_refused(jobs, folder):
     (folder / "p00.html").write_text(html_page("All", {"all": "Much is said in one place alone. " * 200}))
     assert jobs.reindex().code == 0
     before = jobs.texts()
@@ -189,7 +189,7 @@ def test_single_pages_that_hold_most_of_the_text_are_refused(jobs, folder):
     assert jobs.texts() == before
 
 
-def test_a_theme_that_names_one_page_as_canonical_on_all_loses_none(jobs, folder):
+def test_theme_with_one_canonical_url_on_all_pages_loses_no_page(jobs, folder):
     assert jobs.reindex().code == 0
     before = jobs.texts()
     head = f'<link rel="canonical" href="{BASE}p00.html">'
@@ -200,7 +200,7 @@ def test_a_theme_that_names_one_page_as_canonical_on_all_loses_none(jobs, folder
     assert jobs.texts() == before
 
 
-def test_pages_with_one_text_are_one_and_counted(jobs):
+def test_pages_with_equal_text_count_as_one(jobs):
     words = {"one": "What this page says of its subject.", "two": "And what it says besides."}
     links = ("/", "/index.html", "/index.html?x=1", "/x//", "/x", "/x/", "/x/index.html", "/old")
     home, other = html_page("Home", words, links=links), html_page("X", {"a": "Of x."}, links=links)
@@ -217,7 +217,7 @@ def test_pages_with_one_text_are_one_and_counted(jobs):
     assert "5 duplicates, such as " in text and "(same text as " in text and "1 gone: " in text
 
 
-def test_a_night_that_loses_the_text_is_refused(tmp_path, jobs, store, monkeypatch):
+def test_night_that_loses_the_text_is_refused(tmp_path, jobs, store, monkeypatch):
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
     nights = Nights(tmp_path, jobs)
     assert nights().summary["verdict"] == "published"

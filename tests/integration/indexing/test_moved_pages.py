@@ -44,7 +44,7 @@ def moved_once(jobs: Jobs, done: JobResult, prefix: str, suffix: str, pages: int
     assert "moved" in done.messages
 
 
-def test_another_style_of_urls_moves_the_pages(jobs: Jobs, folder: Path, index: Index) -> None:
+def test_new_url_style_moves_the_pages(jobs: Jobs, folder: Path, index: Index) -> None:
     assert index(folder, "--url-style", "html").summary["chunks"]["total"] == 30
     done = index(folder, "--url-style", "directory")
     moved_once(jobs, done, "", "/")
@@ -52,14 +52,14 @@ def test_another_style_of_urls_moves_the_pages(jobs: Jobs, folder: Path, index: 
     moved_once(jobs, index(folder, "--url-style", "html"), "", ".html")  # and back
 
 
-def test_another_base_url_moves_the_pages(jobs: Jobs, folder: Path, index: Index) -> None:
+def test_new_base_url_moves_the_pages(jobs: Jobs, folder: Path, index: Index) -> None:
     index(folder, "--url-style", "html")
     moved_once(jobs, index(folder, "--url-style", "html", base=f"{BASE}latest/"), "latest/", ".html")
     done = index(folder, "--url-style", "html", base="https://other.test/docs/")
     moved_once(jobs, done, "docs/", ".html")
 
 
-def test_a_folder_of_pages_that_moves_takes_its_pages_with_it(jobs: Jobs, folder: Path, index: Index) -> None:
+def test_moved_folder_takes_its_pages_along(jobs: Jobs, folder: Path, index: Index) -> None:
     index(folder)
     (folder / "guide").rename(folder / "handbook")
     done = index(folder)
@@ -69,7 +69,7 @@ def test_a_folder_of_pages_that_moves_takes_its_pages_with_it(jobs: Jobs, folder
     assert (done.summary["pages"]["unchanged"], done.summary["chunks"]["total"]) == (10, 30)
 
 
-def test_pages_that_moved_do_not_hide_those_that_are_lost(jobs: Jobs, folder: Path, index: Index) -> None:
+def test_moved_pages_do_not_hide_lost_ones(jobs: Jobs, folder: Path, index: Index) -> None:
     index(folder, "--url-style", "html")
     for path in sorted((folder / "guide").iterdir())[:3]:
         path.unlink()
@@ -81,7 +81,7 @@ def test_pages_that_moved_do_not_hide_those_that_are_lost(jobs: Jobs, folder: Pa
     assert done.summary["chunks"]["total"] == 21
 
 
-def test_a_site_that_moves_to_another_host_moves_its_pages(jobs: Jobs) -> None:
+def test_site_that_moves_to_another_host_moves_its_pages(jobs: Jobs) -> None:
     pages = site_sections(6)
     routes = {f"/{name}.html": html_page(name, sections) for name, sections in pages.items()}
     routes["/"] = html_page("Start", {"s": "The first page of all."}, links=tuple(f"/{name}.html" for name in pages))

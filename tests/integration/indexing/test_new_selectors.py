@@ -16,7 +16,7 @@ def page(number: int) -> str:
     return f"<body><div class='doc'>{text}{rate}{links}</div></body>"
 
 
-def test_new_selectors_read_stored_pages_without_a_crawl_and_embed_only_other_texts(jobs: Jobs, tmp_path):
+def test_new_selectors_reread_stored_pages_and_embed_only_changed_texts(jobs: Jobs, tmp_path):
     with Site({"/": page(9), **{f"/p{number}.html": page(number) for number in range(4)}}) as site:
         file = tmp_path / "docs.yaml"
         plain = f"sites: [{{start_urls: ['{site.url}/'], allow_private: true}}]\nindex: {{model: 'hash:64'}}\n"

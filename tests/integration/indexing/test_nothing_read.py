@@ -20,7 +20,7 @@ def nobody() -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_a_first_run_that_reads_nothing_leaves_no_collection(jobs: Jobs, store: Store, nobody: str) -> None:
+def test_first_run_that_reads_nothing_leaves_no_collection(jobs: Jobs, store: Store, nobody: str) -> None:
     with Site({"/": Answer("", 404)}) as site:
         for url, said in (
             (nobody, f"{nobody}: connection refused: nothing was read, nothing is changed"),
@@ -32,7 +32,7 @@ def test_a_first_run_that_reads_nothing_leaves_no_collection(jobs: Jobs, store: 
 
 
 @pytest.mark.slow
-def test_a_site_that_is_down_and_a_wrong_address_leave_a_collection_as_it_was(jobs, store, nobody):
+def test_unreachable_site_or_wrong_address_leaves_the_collection_unchanged(jobs, store, nobody):
     def state() -> tuple[object, ...]:
         return jobs.texts(), jobs.page_states(), store.collection_settings("docs"), store.live_index("docs")
 

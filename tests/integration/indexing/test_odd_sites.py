@@ -40,7 +40,7 @@ PACKINGS = {"gzip": ["gzip"], "gzip, and a charset": ["gzip, utf-8"], "gzip, and
 
 
 @pytest.mark.parametrize("headers", HEADERS.values(), ids=HEADERS)
-def test_a_page_with_a_wrong_header_is_read_and_its_links_are_followed(ledger, headers):
+def test_page_with_a_wrong_header_is_read_and_its_links_are_followed(ledger, headers):
     odd = Answer(page("/next"), headers=headers)
     html = Answer(f"<!-- made by x -->\n<!DOCTYPE html>{odd.body!s}", headers=headers)
     with Site({"/": html, "/next": page()}) as site:
@@ -50,12 +50,12 @@ def test_a_page_with_a_wrong_header_is_read_and_its_links_are_followed(ledger, h
 
 
 @pytest.mark.parametrize("codings", PACKINGS.values(), ids=PACKINGS)
-def test_what_is_packed_is_unpacked_whatever_stands_beside_it(ledger, codings):
+def test_compressed_body_is_unpacked_despite_wrong_headers(ledger, codings):
     with Site({"/": Answer(PACKED, headers={"Content-Encoding": codings}), "/next": page()}) as site:
         assert Crawled(site, ledger).ok == ["/", "/next"]
 
 
-def test_text_stays_text_and_what_is_no_text_is_not_read(ledger):
+def test_plain_text_stays_text_and_binary_data_is_not_read(ledger):
     code = "<b>Bold</b> is how HTML writes it.\n"
     types: dict[str, Route] = {
         "/plain": Answer(code, headers={"Content-Type": "text/plain"}),
@@ -83,7 +83,7 @@ def negotiated(markdown: str, html: str) -> Callable[[Handler], Answer]:
     return answer
 
 
-def test_html_comes_first_where_a_page_has_a_twin_in_markdown(ledger):
+def test_html_wins_over_a_markdown_twin_of_the_page(ledger):
     with Site({"/": negotiated("# T\n\n[a](/a)", page("/a")), "/a": Answer("# A\n", headers={
         "Content-Type": "text/markdown"})}) as site:  # fmt: skip
         crawled = Crawled(site, ledger)
@@ -105,7 +105,7 @@ def walled(to: str | None, answer: Route, name: str = "sid") -> Callable[[Handle
 
 
 @pytest.mark.parametrize("sitemap", [False, True])
-def test_a_site_that_sets_a_cookie_first_gets_it_back(ledger, sitemap):
+def test_cookie_set_by_the_first_reply_is_sent_back(ledger, sitemap):
     paths = [f"/{n}" for n in range(20)]
     routes = {"/": walled(None, page(*paths))} | {path: walled(None, page()) for path in paths}
     with Site(routes) as site:
@@ -115,7 +115,7 @@ def test_a_site_that_sets_a_cookie_first_gets_it_back(ledger, sitemap):
     assert crawled.ok == sorted(["/", *paths]) and crawled.report.complete
 
 
-def test_a_cookie_may_be_set_on_the_way(ledger):
+def test_cookie_can_be_set_during_a_redirect(ledger):
     def check(handler: Handler) -> Answer:
         return Answer("", 302, {"Location": "/", "Set-Cookie": ["a=1", "sid=2; Path=/; HttpOnly"]})
 
@@ -127,7 +127,7 @@ def test_a_cookie_may_be_set_on_the_way(ledger):
     assert crawled.ok == ["/", "/a"] and crawled.report.complete
 
 
-def test_a_site_that_wants_more_than_its_cookie_is_said_to(ledger):
+def test_site_that_demands_more_than_its_cookie_is_reported(ledger):
     def never(handler: Handler) -> Answer:
         return Answer("", 302, {"Location": "/", "Set-Cookie": "sid=1"})
 
@@ -137,7 +137,7 @@ def test_a_site_that_wants_more_than_its_cookie_is_said_to(ledger):
     assert not report.complete and "in a circle, even with the cookies that the site sets" in report.stopped_by
 
 
-def test_cookies_are_not_sent_unasked_nor_to_another_site_and_never_without_end(ledger):
+def test_cookies_go_only_to_the_site_that_set_them_and_not_forever(ledger):
     def many(handler: Handler) -> Answer:
         return Answer(page("/a"), headers={"Set-Cookie": [f"c{n}={'x' * 3000}" for n in range(40)]})
 
@@ -167,7 +167,7 @@ MENU = ("/docs", "/blog", "/pricing")
     ids=["moved to no slash", "no slash", "moved to a slash", "moved to the first page"],
 )  # fmt: skip
 @pytest.mark.parametrize("sitemap", [False, True])
-def test_a_start_without_a_slash_is_a_folder_if_it_leads_to_pages_in_it(ledger, start, moved, sitemap):
+def test_start_url_without_a_slash_is_a_folder_if_it_links_into_it(ledger, start, moved, sitemap):
     inside = ("/docs/intro", "/docs/a")
     routes: dict[str, Route] = {path: page(*MENU, *inside) for path in (*MENU, "/docs/", *inside, "/")}
     if moved[0]:
@@ -188,7 +188,7 @@ def test_a_start_without_a_slash_is_a_folder_if_it_leads_to_pages_in_it(ledger, 
      Answer("x", headers={"Content-Type": "video/mp4"}), None],
     ids=["404", "410", "503", "moved away", "no page", "robots.txt"],
 )  # fmt: skip
-def test_a_start_without_a_slash_that_is_not_read_opens_nothing_beside_it(ledger, start):
+def test_unread_start_url_without_a_slash_opens_no_sibling(ledger, start):
     """The other pages of the host are left alone, and none of them is taken for gone."""
     with Site({path: page() for path in ("/blog", "/docs2", "/docs/a")}) as site:
         site.routes["/docs"] = start or page("/docs/a")
@@ -201,7 +201,7 @@ def test_a_start_without_a_slash_that_is_not_read_opens_nothing_beside_it(ledger
     assert not {"/blog", "/docs2"} & set(site.paths()) and crawled.report.below == []
 
 
-def test_a_page_that_leads_to_its_neighbours_a_wider_scope_and_patterns_are_no_folder(ledger):
+def test_sibling_links_a_wider_scope_or_patterns_do_not_make_a_folder(ledger):
     pages = ("/guide/intro", "/guide/setup", "/docs", "/docs/a", "/blog")
     with Site({path: page(*pages) for path in pages}) as site:
         assert Crawled(site, ledger, start=("/guide/intro",)).ok == ["/guide/intro", "/guide/setup"]

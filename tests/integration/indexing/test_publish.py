@@ -78,7 +78,7 @@ def publish_p03(workshop: Workshop, change: Callable[[Chunk], Chunk]) -> tuple[P
         return workshop.publish(lock, run), len(mine)
 
 
-def test_a_changed_heading_embeds_anew_a_changed_link_does_not_and_both_keep_the_id(workshop):
+def test_changed_heading_is_reembedded_changed_link_is_not_and_ids_stay(workshop):
     workshop.reindex(small_site(8))
     ids, first = workshop.ids(), small_site(8)["p03"]["s0"]
 
@@ -96,7 +96,7 @@ def test_a_changed_heading_embeds_anew_a_changed_link_does_not_and_both_keep_the
     assert [hit.headings for hit in hits] == [("Renamed",)] * 3
 
 
-def test_a_text_is_embedded_once_on_however_many_pages_and_for_however_many_collections(store, workshop):
+def test_text_is_embedded_once_across_pages_and_collections(store, workshop):
     site = {f"p{n}": {"s": "The same words on every page."} for n in range(10)}
     workshop.reindex(site)
     other = Workshop(store, "other")
@@ -105,7 +105,7 @@ def test_a_text_is_embedded_once_on_however_many_pages_and_for_however_many_coll
     assert other.texts() == workshop.texts()
 
 
-def test_a_page_that_changed_again_within_its_run_is_staged_as_it_is_last(store, workshop):
+def test_page_that_changes_twice_in_a_run_is_staged_in_its_last_state(store, workshop):
     lock = workshop.lock()
     run = workshop.prepare(lock, {"a": {"s": "First version."}, "b": {"s": "Stays."}})
     workshop.save(run, {"a": {"s": "Second version."}})
@@ -118,7 +118,7 @@ def test_a_page_that_changed_again_within_its_run_is_staged_as_it_is_last(store,
 # ---------------------------------------------------------------------------------------------- what disappears
 
 
-def test_a_vanished_page_goes_where_that_is_allowed_a_failed_one_stays_and_what_comes_back_is_indexed(workshop):
+def test_vanished_page_is_deleted_if_allowed_failed_page_stays(workshop):
     site = small_site()
     workshop.reindex(site)
     texts = workshop.texts()
@@ -137,7 +137,7 @@ def test_a_vanished_page_goes_where_that_is_allowed_a_failed_one_stays_and_what_
     ("deletable", "pages", "complete", "allowed"),
     [(0, 100, True, True), (20, 100, True, True), (21, 100, True, False), (1, 100, False, False), (0, 0, True, True)],
 )
-def test_deletion_needs_a_complete_run_and_a_small_share(deletable, pages, complete, allowed):
+def test_deletion_requires_a_complete_run_and_a_small_share(deletable, pages, complete, allowed):
     refusal = deletion_refusal(deletable, pages, "" if complete else "error: x", 0.2)
     assert (refusal == "") is allowed
 
@@ -216,7 +216,7 @@ class Readers:
             time.sleep(0.005)
 
 
-def test_readers_see_the_old_or_the_new_state_and_nothing_between_in_every_kind_of_publish(store, workshop):
+def test_readers_see_only_the_old_or_new_state_in_every_kind_of_publish(store, workshop):
     site = small_site()
     after = shrunk_and_grown(site)
     rewritten = {path: {"s0": f"Rewritten page {path}."} for path in after if after[path] != "gone"}
@@ -233,7 +233,7 @@ def test_readers_see_the_old_or_the_new_state_and_nothing_between_in_every_kind_
     assert all(len(seen) == 1 for seen in readers.revisions.values())
 
 
-def test_readers_see_whole_indexes_while_settings_change_a_candidate_waits_and_all_is_rolled_back(store, workshop):
+def test_readers_see_whole_indexes_during_rebuilds_and_rollbacks(store, workshop):
     site = small_site()
     after = shrunk_and_grown(site)
     old, new = texts_of(site), texts_of(after)
@@ -258,7 +258,7 @@ def test_readers_see_whole_indexes_while_settings_change_a_candidate_waits_and_a
     assert readers.seen == {old, new}
 
 
-def test_a_publish_that_dies_halfway_leaves_everything_as_it_was(store, workshop):
+def test_publish_that_dies_halfway_changes_nothing(store, workshop):
     """Reads while publishes of every kind go on: see test_reads_during_publishes.py of the attacks."""
     site = small_site()
     after = shrunk_and_grown(site)
@@ -299,7 +299,7 @@ def roll_back(store: Store) -> tuple[Index, int, int]:
         return rollback(store, lock, lock.begin("rollback", None))
 
 
-def test_changed_settings_build_beside_and_keep_the_old_index_for_rollback(store, workshop):
+def test_changed_settings_build_a_new_index_and_keep_the_old_for_rollback(store, workshop):
     site = small_site()
     with pytest.raises(NoLiveIndex, match=r"raydex index"):
         roll_back(store)
@@ -320,7 +320,7 @@ def test_changed_settings_build_beside_and_keep_the_old_index_for_rollback(store
     assert roll_back(store)[1] == publication.index
 
 
-def test_a_rolled_back_index_is_brought_up_to_date_by_the_next_run(store, workshop):
+def test_next_run_brings_a_rolled_back_index_up_to_date(store, workshop):
     site = small_site()
     workshop.reindex(site)
     rewritten = {path: {"s": f"Rewritten {path}."} for path in site}
@@ -334,7 +334,7 @@ def test_a_rolled_back_index_is_brought_up_to_date_by_the_next_run(store, worksh
     assert workshop.texts()["p00#s"] == ["Rewritten p00."]
 
 
-def test_prune_gives_the_space_of_retired_indexes_back(store, workshop):
+def test_prune_frees_the_space_of_retired_indexes(store, workshop):
     for model in ("hash:8", "hash:16", "hash:32", "hash:64"):
         workshop.use(model)
         workshop.reindex(small_site(3))
@@ -351,7 +351,7 @@ def test_prune_gives_the_space_of_retired_indexes_back(store, workshop):
 
 
 @pytest.mark.parametrize("meanwhile", [False, True])
-def test_asking_an_index_that_is_pruned_or_is_pruned_meanwhile_says_so(store, workshop, meanwhile):
+def test_querying_a_pruned_index_says_so_even_if_pruned_meanwhile(store, workshop, meanwhile):
     workshop.reindex(small_site(3))
     workshop.reindex(small_site(4))
     old = workshop.live()
@@ -373,7 +373,7 @@ def test_asking_an_index_that_is_pruned_or_is_pruned_meanwhile_says_so(store, wo
             ask()
 
 
-def test_a_page_that_takes_too_long_costs_only_itself(store, workshop):
+def test_page_that_takes_too_long_costs_only_itself(store, workshop):
     workshop.reindex(small_site(3))
     index = workshop.live()
     (hit,) = store.chunks_of_pages(index.id, [f"{BASE}p01"])[:1]
@@ -391,7 +391,7 @@ def test_a_page_that_takes_too_long_costs_only_itself(store, workshop):
 # ---------------------------------------------------------------------------------------------- candidates
 
 
-def test_a_candidate_waits_is_brought_up_to_date_in_place_and_there_is_never_more_than_one(store, workshop):
+def test_candidate_is_updated_in_place_and_never_more_than_one_exists(store, workshop):
     site = small_site()
     waiting = workshop.reindex(site, publish=False)  # a first index may wait too
     with pytest.raises(NoLiveIndex):
@@ -414,7 +414,7 @@ def test_a_candidate_waits_is_brought_up_to_date_in_place_and_there_is_never_mor
 
 
 @pytest.mark.parametrize("model", [INDEX.model, f"int8:{INDEX.model}"])
-def test_a_candidate_keeps_its_model_on_a_machine_with_another_default(store, model, tmp_path, monkeypatch):
+def test_candidate_keeps_its_model_on_a_machine_with_another_default(store, model, tmp_path, monkeypatch):
     monkeypatch.setattr(settings_module, "multiplies_int8", lambda: not model.startswith("int8:"))
     monkeypatch.setattr(settings_module, "has_gpu", lambda: False)
     (tmp_path / "page.md").write_text("# A page")
@@ -427,7 +427,7 @@ def test_a_candidate_keeps_its_model_on_a_machine_with_another_default(store, mo
     assert plan_reindex(store, collection)["settings"]["model"] == model
 
 
-def test_the_vector_type_of_a_rebuild_counts_what_it_carries_over(store, workshop, monkeypatch):
+def test_vector_type_of_a_rebuild_counts_rows_carried_over(store, workshop, monkeypatch):
     monkeypatch.setattr(publishing_module, "LARGE_INDEX_CHUNKS", 40)  # so that no million rows are needed
     site = small_site(20)
     workshop.reindex(site)
@@ -438,7 +438,7 @@ def test_the_vector_type_of_a_rebuild_counts_what_it_carries_over(store, worksho
     assert candidate.settings.vector_type == "halfvec"
 
 
-def test_a_build_takes_the_memory_of_its_graph_within_the_servers_limit(store, workshop, monkeypatch):
+def test_build_memory_fits_its_graph_within_the_limit_of_the_server(store, workshop, monkeypatch):
     workshop.reindex(small_site(3))
     table = sql.Identifier(f"chunk_{workshop.live().id}")
 
@@ -456,7 +456,7 @@ def test_a_build_takes_the_memory_of_its_graph_within_the_servers_limit(store, w
     assert memory() == allowed[0] >> 10  # the keeper's, sized by the machine, on the server's command line
 
 
-def test_without_room_for_shared_memory_one_process_builds_the_graph(store, workshop, caplog):
+def test_one_process_builds_the_graph_if_shared_memory_is_too_small(store, workshop, caplog):
     """A parallel build takes its memory from /dev/shm, which has 64 MB in a container unless one asks for more."""
     workshop.reindex(small_site(3))
     index = workshop.live().id
@@ -473,7 +473,7 @@ def test_without_room_for_shared_memory_one_process_builds_the_graph(store, work
 
 
 @pytest.mark.parametrize(("large", "ef_construction", "ef_search"), [(40, 64, "100"), (8, 128, "220")])
-def test_a_large_graph_is_built_and_searched_with_longer_lists(
+def test_large_graph_is_built_and_searched_with_longer_lists(
     store, workshop, monkeypatch, large, ef_construction, ef_search
 ):
     monkeypatch.setattr(publishing_module, "LARGE_GRAPH", large)
@@ -491,7 +491,7 @@ def test_a_large_graph_is_built_and_searched_with_longer_lists(
         assert connection.execute(options, [f"ef_construction={ef_construction}"]).fetchone()
 
 
-def test_only_a_candidate_or_a_retired_index_of_the_collection_can_be_promoted(store, workshop):
+def test_only_a_candidate_or_retired_index_of_the_collection_is_promoted(store, workshop):
     workshop.reindex(small_site(3))
     other = Workshop(store, "other")
     other.reindex(small_site(3), publish=False)
@@ -505,7 +505,7 @@ def test_only_a_candidate_or_a_retired_index_of_the_collection_can_be_promoted(s
 
 
 @pytest.mark.parametrize("name", ["delete_chunks", "forget_pages"])
-def test_what_a_run_has_staged_is_gone_through_once(store, workshop, name):
+def test_staged_rows_of_a_run_are_scanned_once(store, workshop, name):
     """Not once for each chunk, as Postgres would where it expects a new run to have staged one row."""
     workshop.reindex(small_site(3))
     index = workshop.live().id
@@ -517,7 +517,7 @@ def test_what_a_run_has_staged_is_gone_through_once(store, workshop, name):
     assert "hashed SubPlan" in plan, plan
 
 
-def test_an_edited_chunk_counts_once_where_a_publish_is_chosen(store, workshop):
+def test_edited_chunk_counts_once_when_choosing_how_to_publish(store, workshop):
     site = small_site(3)
     workshop.reindex(site)
     lock = workshop.lock()
@@ -530,7 +530,7 @@ def test_an_edited_chunk_counts_once_where_a_publish_is_chosen(store, workshop):
 # ---------------------------------------------------------------------------------------------- changes
 
 
-def test_changes_replayed_on_the_old_state_give_the_new_one(store, workshop):
+def test_replaying_changes_on_the_old_state_gives_the_new_state(store, workshop):
     site = small_site()
     workshop.reindex(site)
     with store.scan_chunks(workshop.live().id) as (revision, hits):
@@ -550,7 +550,7 @@ def test_changes_replayed_on_the_old_state_give_the_new_one(store, workshop):
         assert revision == 3
 
 
-def test_changes_further_back_than_they_are_kept_are_refused(store, workshop):
+def test_changes_older_than_the_kept_ones_are_refused(store, workshop):
     workshop.reindex(small_site(3))
     with psycopg.connect(store.url, autocommit=True) as connection:
         connection.execute("update index set revision = 500")
@@ -563,7 +563,7 @@ def test_changes_further_back_than_they_are_kept_are_refused(store, workshop):
             store.changes_since(live, revision)
 
 
-def test_a_publish_is_announced_and_an_unchanged_run_is_not(store, workshop):
+def test_publish_is_announced_but_an_unchanged_run_is_not(store, workshop):
     with psycopg.connect(store.url, autocommit=True) as listener:
         listener.execute("listen raydex")
         workshop.reindex(small_site(3))
@@ -577,7 +577,7 @@ def test_a_publish_is_announced_and_an_unchanged_run_is_not(store, workshop):
 # ---------------------------------------------------------------------------------------------- who may publish
 
 
-def test_a_second_run_of_a_collection_leaves_at_once_and_names_the_first_until_its_lock_is_released(store):
+def test_second_run_of_a_collection_exits_and_names_the_first(store):
     with hold_collection(store, "docs") as lock:
         run = lock.begin("reindex", {})
         with pytest.raises(CollectionBusy, match=rf"run {run} \(reindex.*docs.*--wait"), hold_collection(store, "docs"):
@@ -598,7 +598,7 @@ def end_session_of(lock: RunLock) -> None:
 
 
 @pytest.mark.parametrize("other_is_done", [False, True])
-def test_a_run_that_lost_its_lock_to_another_cannot_publish(store, workshop, other_is_done):
+def test_run_that_lost_its_lock_to_another_cannot_publish(store, workshop, other_is_done):
     workshop.reindex(small_site(5))
     lost = workshop.lock()
     run = workshop.prepare(lost, changed(small_site(5), p01={"s": "From the run that lost."}))
@@ -619,7 +619,7 @@ def test_a_run_that_lost_its_lock_to_another_cannot_publish(store, workshop, oth
     lost.release()
 
 
-def test_a_run_whose_session_died_publishes_if_nobody_else_came(store, workshop):
+def test_run_whose_session_died_publishes_if_nobody_took_its_lock(store, workshop):
     workshop.reindex(small_site(5))
     lock = workshop.lock()
     run = workshop.prepare(lock, changed(small_site(5), p01={"s": "Late."}))
@@ -630,7 +630,7 @@ def test_a_run_whose_session_died_publishes_if_nobody_else_came(store, workshop)
     lock.release()
 
 
-def test_a_run_that_ended_without_a_word_is_abandoned_by_the_next_and_nothing_of_it_stays_staged(store, workshop):
+def test_silently_dead_run_is_abandoned_by_the_next_with_its_staged_rows(store, workshop):
     lock = workshop.lock()
     workshop.prepare(lock, small_site(4))
     lock.release()
@@ -659,7 +659,7 @@ def test_nothing_is_published_while_a_vector_is_missing(store, workshop):
     assert workshop.reindex(changed(small_site(5), p01={"s": "Not embedded."})).revision == 2
 
 
-def test_collections_reindexed_at_once_do_not_disturb_each_other(store, database_url):
+def test_collections_reindexed_concurrently_do_not_disturb_each_other(store, database_url):
     """Each looks for vectors in the other's indexes, while the other drops some of its own."""
 
     def work(name: str) -> None:

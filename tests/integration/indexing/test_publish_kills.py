@@ -135,7 +135,7 @@ def survive(bench: Bench, kill: Callable[[Bench, int], None], step: str, site: S
 
 
 @pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.__name__)
-def test_a_publish_survives_before_it_commits(bench, kill):
+def test_publish_survives_a_kill_before_its_commit(bench, kill):
     survive(bench, kill, "run", CHANGED)
 
 
@@ -143,7 +143,7 @@ def test_a_publish_survives_before_it_commits(bench, kill):
 @pytest.mark.parametrize("site", [CHANGED, REWRITTEN], ids=["in place", "anew"])
 @pytest.mark.parametrize("step", ["run", "index", "indexed_page", "staged_page"])
 @pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.__name__)
-def test_a_publish_survives_at_every_step(bench, kill, step, site):
+def test_publish_survives_a_kill_at_every_step(bench, kill, step, site):
     survive(bench, kill, step, site)
 
 
@@ -190,7 +190,7 @@ class DeafProxy:
 
 
 @pytest.mark.parametrize("site", [CHANGED, REWRITTEN], ids=["in place", "anew"])
-def test_a_publish_whose_confirmation_was_lost_is_done_once(database_url, site):
+def test_publish_with_a_lost_confirmation_happens_once(database_url, site):
     with Store(database_url) as direct:
         workshop = Workshop(direct)
         workshop.reindex(BEFORE)

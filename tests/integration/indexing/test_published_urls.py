@@ -23,7 +23,7 @@ def cited(jobs: Jobs) -> set[str]:
     return {source.partition("#")[0] for source in jobs.texts()}
 
 
-def test_the_site_is_asked_and_what_it_said_holds_while_it_is_silent(jobs: Jobs, folder: Path) -> None:
+def test_site_is_asked_and_its_last_answer_is_kept_while_it_is_down(jobs: Jobs, folder: Path) -> None:
     with WebSite({"/docs/": html_page("Docs", {"s": "The first page."})}) as web:
         urls = "".join(f"<url><loc>{web.url}/docs/{url}</loc></url>" for url in PAGES.values())
         web.routes["/sitemap.xml"] = f"<urlset>{urls}</urlset>"
@@ -46,7 +46,7 @@ def test_the_site_is_asked_and_what_it_said_holds_while_it_is_silent(jobs: Jobs,
     assert silent.summary["pages"]["unchanged"] == 3
 
 
-def test_a_sitemap_may_be_given_as_a_file(jobs: Jobs, folder: Path, tmp_path: Path) -> None:
+def test_sitemap_can_be_a_file(jobs: Jobs, folder: Path, tmp_path: Path) -> None:
     jobs.common = [folder, "--base-url", BASE, "--no-ray", "--model", "hash:64"]
     listing = tmp_path / "sitemap.txt"
     missing = jobs.reindex("--sitemap", listing)

@@ -25,7 +25,7 @@ def folder(jobs: Jobs, tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder):
+def test_folder_is_indexed_and_later_runs_process_only_changes(jobs, folder):
     first = jobs.reindex("--title", "The docs")
     assert first.code == 0
     summary = first.summary
@@ -58,7 +58,7 @@ def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder):
     assert jobs.texts()["p05.html#usage"] == words
 
 
-def test_vanished_files_go_unless_they_are_too_many_from_an_index_of_new_settings_too(jobs, folder):
+def test_vanished_files_are_deleted_unless_too_many_even_with_new_settings(jobs, folder):
     first = jobs.reindex().summary
     (folder / "p00.html").unlink()
     gone = jobs.reindex()
@@ -113,7 +113,7 @@ def test_new_settings_wait_as_a_candidate_are_published_and_rolled_back(jobs, fo
     assert [run["state"] for run in status["runs"]] == ["done"] * 4  # what is refused is no run
 
 
-def test_a_page_that_cannot_be_read_is_a_failed_row_and_the_others_are_indexed(jobs, folder):
+def test_unreadable_page_is_a_failed_row_and_the_others_are_indexed(jobs, folder):
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7 and nothing of one")
     (folder / "empty.html").write_text(" ")
     (folder / "nul.html").write_bytes(html_page("Nul", {"s": "before\0after"}).encode())
@@ -142,7 +142,7 @@ def test_a_page_that_cannot_be_read_is_a_failed_row_and_the_others_are_indexed(j
     assert (mended["pages"]["failed"], mended["chunks"]["embedded"]) == (1, 1)
 
 
-def test_pages_that_a_script_fills_are_a_warning_and_contents_are_counted(jobs, folder):
+def test_pages_filled_by_scripts_are_a_warning_and_listings_are_counted(jobs, folder):
     for name in ("app", "api"):
         note = "<noscript>You need to enable JavaScript to run this app.</noscript>"
         (folder / f"{name}.html").write_text(f'<body>{note}<div id="root"></div><script src="x.js"></script></body>')
@@ -172,7 +172,7 @@ def site(jobs: Jobs, tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
-def test_what_happens_to_pages_that_vanish_fail_or_are_beyond_the_budget(jobs, site):
+def test_vanished_failed_and_over_budget_pages_are_handled(jobs, site):
     first = jobs.reindex()
     assert (first.code, first.summary["pages"]["new"], first.summary["chunks"]["embedded"]) == (0, 10, 28)
     assert first.summary["crawls"][0]["complete"]
@@ -219,7 +219,7 @@ def test_what_happens_to_pages_that_vanish_fail_or_are_beyond_the_budget(jobs, s
     assert "max_pages" in short.messages
 
 
-def test_changed_settings_rebuild_from_stored_pages_without_a_single_request(jobs, site):
+def test_changed_settings_rebuild_from_stored_pages_without_a_request(jobs, site):
     first = jobs.reindex().summary
     site.requests.clear()
     rebuilt = jobs.reindex("--model", "hash:32").summary
@@ -239,7 +239,7 @@ def test_changed_settings_rebuild_from_stored_pages_without_a_single_request(job
     assert after["chunks"]["written"] == 0
 
 
-def test_pages_that_name_each_other_canonical_leave_no_negative_count(jobs):
+def test_mutually_canonical_pages_leave_no_negative_count(jobs):
     with Site({}) as site:
         pages = {}
         for name, other in (("a", "b"), ("b", "a")):
@@ -257,7 +257,7 @@ def test_pages_that_name_each_other_canonical_leave_no_negative_count(jobs):
 # ---------------------------------------------------------------------------------------------- what does not run
 
 
-def test_a_busy_collection_is_left_at_once_or_waited_for(jobs, folder, database_url):
+def test_busy_collection_is_left_alone_or_waited_for(jobs, folder, database_url):
     with Store(database_url) as store:
         lock = RunLock(store, "docs")
         assert lock.try_acquire()
@@ -280,7 +280,7 @@ def test_a_busy_collection_is_left_at_once_or_waited_for(jobs, folder, database_
     assert waited.summary["chunks"]["total"] == 36
 
 
-def test_a_dry_run_says_what_would_be_done_and_changes_nothing(jobs, site, database_url, tmp_path):
+def test_dry_run_reports_its_plan_and_changes_nothing(jobs, site, database_url, tmp_path):
     dry = jobs.reindex("--dry-run")
     assert dry.code == 0
     assert dry.summary["index"] == "build new"
@@ -338,7 +338,7 @@ WRONG_FLAGS = [
 ]  # fmt: skip
 
 
-def test_what_cannot_be_used_is_bad_input_and_named(jobs, tmp_path):
+def test_unusable_input_is_rejected_by_name(jobs, tmp_path):
     """Of a collection file with the file, its key and its value."""
     file = tmp_path / "wrong.yaml"
     for content, words in WRONG_FILES:

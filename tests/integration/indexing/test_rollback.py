@@ -46,7 +46,7 @@ def undo(store: Store, revision: int) -> Publication:
 
 
 @pytest.mark.parametrize("vector_type", ["vector", "halfvec"])
-def test_an_update_is_undone_exactly_and_undoing_is_undone_too(store: Store, vector_type: str) -> None:
+def test_update_is_undone_exactly_and_the_undo_can_be_undone(store: Store, vector_type: str) -> None:
     workshop, states, searched = Workshop(store, vector_type=vector_type), {}, {}
     for revision, site in enumerate((SITE, EDITED, EDITED_AGAIN), 1):
         publication = workshop.reindex(site)
@@ -67,7 +67,7 @@ def test_an_update_is_undone_exactly_and_undoing_is_undone_too(store: Store, vec
         "chunks_added": 2, "chunks_changed": 0, "chunks_removed": 4}  # fmt: skip
 
 
-def test_the_next_run_brings_what_was_rolled_back_up_to_date(store: Store, workshop: Workshop) -> None:
+def test_next_run_brings_a_rolled_back_index_up_to_date(store: Store, workshop: Workshop) -> None:
     workshop.reindex(SITE)
     workshop.reindex(EDITED)
     edited, embedded = everything(store), workshop.embedded
@@ -90,7 +90,7 @@ def test_bm25_follows_a_rollback(store: Store, workshop: Workshop, tmp_path: Pat
     assert set(after) == set(before) and lexical.search("once", 5).scores == ()
 
 
-def test_what_was_replaced_is_kept_for_the_last_publishes_and_some_time(store, workshop, monkeypatch):
+def test_replaced_rows_are_kept_for_the_last_publishes_and_some_time(store, workshop, monkeypatch):
     monkeypatch.setattr(publishing, "PUBLICATIONS_KEPT", 3)
     for word in ("one", "two", "three", "four", "five"):
         workshop.reindex(SITE | {"p01": {"s": f"The text is {word}."}})
@@ -112,7 +112,7 @@ def test_what_was_replaced_is_kept_for_the_last_publishes_and_some_time(store, w
     assert len(known_states(store, "docs")) == 1
 
 
-def test_a_row_of_before_a_column_was_added_gets_its_default(store, workshop, monkeypatch):
+def test_row_older_than_a_column_gets_its_default(store, workshop, monkeypatch):
     workshop.reindex(SITE)
     workshop.reindex(EDITED)
     columns = Store.columns.extended(
@@ -125,7 +125,7 @@ def test_a_row_of_before_a_column_was_added_gets_its_default(store, workshop, mo
     assert marks == {"old"} and len(everything(store)["chunks"]) == 120
 
 
-def test_a_lost_run_undoes_nothing(store: Store, workshop: Workshop) -> None:
+def test_lost_run_undoes_nothing(store: Store, workshop: Workshop) -> None:
     workshop.reindex(SITE)
     workshop.reindex(EDITED)
     state = everything(store)
@@ -137,7 +137,7 @@ def test_a_lost_run_undoes_nothing(store: Store, workshop: Workshop) -> None:
     assert everything(store) == state
 
 
-def test_the_command_lists_states_and_returns_to_one(store: Store, workshop: Workshop, jobs: Jobs) -> None:
+def test_command_lists_states_and_returns_to_one(store: Store, workshop: Workshop, jobs: Jobs) -> None:
     for _ in range(2):  # a run that changes nothing leaves nothing to undo
         workshop.reindex(SITE)
     assert [row["revision"] for row in store.publications(workshop.live().id)] == [1]

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
 
 
-def test_a_run_on_ray_embeds_while_it_crawls_and_is_one_trace_and_found_in_logs(jobs, tmp_path, local_ray):
+def test_ray_run_embeds_while_crawling_and_is_one_trace_found_in_logs(jobs, tmp_path, local_ray):
     """The last page of the site waits for the first vector.
 
     The next run in this process finds nothing to do: an index does not tell what built it.
@@ -67,7 +67,7 @@ def found_in_logs(jobs: Jobs, run: int) -> None:
     assert begun and all((entry["run"], entry["collection"]) == (run, "docs") for entry in begun)
 
 
-def test_a_night_is_one_trace_of_its_steps(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_night_is_one_trace_of_its_steps(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
     with collecting() as collector:
         assert Nights(tmp_path, jobs)().code == 0
@@ -77,7 +77,7 @@ def test_a_night_is_one_trace_of_its_steps(jobs: Jobs, tmp_path: Path, monkeypat
     assert total == "total" and {"read_files", "embed", "publish"} <= {name for name, _ in within}
 
 
-def test_a_run_that_fails_is_a_failed_trace(jobs: Jobs) -> None:
+def test_failed_run_is_a_failed_trace(jobs: Jobs) -> None:
     with collecting() as collector:
         assert jobs.reindex("http://127.0.0.1:1/", "--allow-private", "--no-ray", *MODEL).code == 1
     (run, _) = collector.spans

@@ -70,7 +70,7 @@ def text(document: Document) -> str:
 
 @needs_ray
 @pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.exhaustive)])
-def test_every_section_that_is_asked_about_has_text_under_its_anchor(every):
+def test_every_section_in_the_question_set_has_text_under_its_anchor(every):
     missing, asked = [], asked_anchors()
     for url, anchors in sorted(asked.items())[::every]:
         found = {anchor for section in read(url, ray_pages()[url]).sections for anchor in section.anchors}
@@ -80,7 +80,7 @@ def test_every_section_that_is_asked_about_has_text_under_its_anchor(every):
 
 
 @needs_ray
-def test_no_page_of_ray_shows_its_frame():
+def test_no_ray_page_shows_its_page_frame():
     pages = ray_pages()
     signs = ("Was this helpful?", "¶", "By The Ray Team", "Permalink to this", "Toggle navigation", "[source]\n")
     for url in random.Random(7).sample(sorted(url for url in pages if "/genindex" not in url), 150):
@@ -93,7 +93,7 @@ def test_no_page_of_ray_shows_its_frame():
 
 
 @needs_ray
-def test_source_listings_and_the_index_of_names_have_no_sections():
+def test_source_listings_and_the_general_index_have_no_sections():
     base, pages = "https://docs.ray.io/en/master/", ray_pages()
     for path in ("_modules/ray/data/dataset.html", "genindex.html", "py-modindex.html"):
         assert read(base + path, pages[base + path]).sections == ()
@@ -101,7 +101,7 @@ def test_source_listings_and_the_index_of_names_have_no_sections():
 
 
 @needs_python
-def test_pythons_entries_end_at_their_own_anchor():
+def test_python_entries_end_at_their_own_anchor():
     document = read("https://p.org/library/os.path.html", (PYTHON / "library/os.path.html").read_bytes())
     (join,) = [section for section in document.sections if section.anchor == "os.path.join"]
     assert join.headings[-1] == "os.path.join"
@@ -111,7 +111,7 @@ def test_pythons_entries_end_at_their_own_anchor():
 
 
 @needs_postgres
-def test_docbook_pages_section_by_chapter_and_setting():
+def test_docbook_pages_are_split_by_chapter_and_setting():
     document = read("https://p.org/r.html", (POSTGRES / "runtime-config-resource.html").read_bytes())
     (setting,) = [section for section in document.sections if section.anchor == "GUC-WORK-MEM"]
     assert setting.anchors == ("RUNTIME-CONFIG-RESOURCE", "RUNTIME-CONFIG-RESOURCE-MEMORY", "GUC-WORK-MEM")
@@ -178,7 +178,7 @@ def mangled(pages: list[bytes], count: int) -> Iterator[bytes]:
 
 @needs_ray
 @pytest.mark.exhaustive
-def test_200_mangled_pages_hold_up_nothing():
+def test_200_mangled_pages_delay_nothing():
     pages = random.Random(5).sample(sorted(ray_pages().values()), 50)
     read_ones = 0
     reader = PageReader(read_page)

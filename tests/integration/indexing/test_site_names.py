@@ -11,7 +11,7 @@ from pipelines.store import Store
 MODEL = ("--model", "hash:64", "--no-ray", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
 
 
-def test_a_collection_is_called_by_its_host_its_front_page_its_titles_or_as_a_person_says(jobs: Jobs, tmp_path: Path):
+def test_collection_title_comes_from_host_front_page_titles_or_a_setting(jobs: Jobs, tmp_path: Path):
     def name(*flags: str) -> str:
         jobs.run("reindex", "--collection", jobs.name, *flags)
         with Store(jobs.url) as store:

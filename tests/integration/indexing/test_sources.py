@@ -34,7 +34,7 @@ class Notes(ConfiguredSource):
 
 
 @pytest.mark.slow
-def test_a_third_kind_of_source_is_indexed_planned_changed_and_deleted(jobs: Jobs, tmp_path: Path) -> None:
+def test_third_kind_of_source_is_indexed_planned_changed_and_deleted(jobs: Jobs, tmp_path: Path) -> None:
     notes, file = tmp_path / "notes.txt", tmp_path / "docs.yaml"
     notes.write_text("Backup: Runs at night.\nRestore: Takes an hour.\nLimits: Ten users. See [it](backup).\n")
     listed = {"sources": [{"kind": "notes", "file": str(notes)}], "max_delete_ratio": 0.5}
@@ -57,14 +57,14 @@ def test_a_third_kind_of_source_is_indexed_planned_changed_and_deleted(jobs: Job
     assert {source.partition("#")[0] for source in jobs.texts()} == {"notes/restore", "notes/limits"}
 
 
-def test_an_unknown_kind_is_refused_with_those_that_are_known() -> None:
+def test_unknown_kind_is_refused_with_the_known_kinds() -> None:
     with pytest.raises(InvalidCollection, match=r"sources\.0.*'issues' is not known; the kinds are .*notes"):
         collection_from({"name": "docs", "sources": [{"kind": "issues"}]}, "docs.yaml")
     with pytest.raises(InvalidCollection, match=r"sources\.0\.fil"):
         collection_from({"name": "docs", "sources": [{"kind": "notes", "fil": "x"}]}, "docs.yaml")
 
 
-def test_a_collection_keeps_the_keys_of_its_sources() -> None:
+def test_collection_keeps_the_keys_of_its_sources() -> None:
     keys = {"kind": "notes", "file": "x"}
     collection = collection_from({"name": "docs", "sources": [keys]}, "docs.yaml")
     assert collection.as_stored()["sources"] == [keys]

@@ -43,7 +43,7 @@ def report(watched: Watched, at_s: float, queued: int) -> None:
     watched.watch._report_crawl(watched.rules, at_s)
 
 
-def test_a_crawl_ends_when_its_queue_is_done_at_this_pace(watched: Watched) -> None:
+def test_crawl_time_left_is_estimated_from_its_queue_and_pace(watched: Watched) -> None:
     for n in range(10):
         watched.stage(4 * n, 4 * n + 4)
         report(watched, 7e5 + 2.0 * n, 96 - 4 * n)
@@ -52,7 +52,7 @@ def test_a_crawl_ends_when_its_queue_is_done_at_this_pace(watched: Watched) -> N
     assert watched.left == pytest.approx(30, abs=4)
 
 
-def test_a_run_that_waits_says_so_and_then_goes_on_counting(watched: Watched, monkeypatch) -> None:
+def test_waiting_run_says_so_then_keeps_counting(watched: Watched, monkeypatch) -> None:
     monkeypatch.setattr("pipelines.indexing.watch.EVERY_S", 0.01)
     watched.stage(0, 10)
     size = watched.store.seen_pages("docs", watched.run)["bytes"]
@@ -65,7 +65,7 @@ def test_a_run_that_waits_says_so_and_then_goes_on_counting(watched: Watched, mo
     assert waited == {"waiting for a node that has room"}
 
 
-def test_texts_that_wait_for_the_model_decide_about_the_end(watched: Watched) -> None:
+def test_texts_waiting_for_the_model_determine_the_time_left(watched: Watched) -> None:
     watched.stage(0, 100)
     with psycopg.connect(watched.store.url, autocommit=True) as connection:
         connection.execute("create table kept as select * from staged_vector")
@@ -79,7 +79,7 @@ def test_texts_that_wait_for_the_model_decide_about_the_end(watched: Watched) ->
     assert watched.told[-1] != words
 
 
-def test_what_a_crawl_reads_first_says_nothing_of_the_texts_of_the_rest(watched: Watched) -> None:
+def test_first_pages_of_a_crawl_do_not_predict_the_remaining_texts(watched: Watched) -> None:
     with psycopg.connect(watched.store.url, autocommit=True) as connection:
         watched.stage(0, 50)
         connection.execute("create table kept as select * from staged_vector")
@@ -97,7 +97,7 @@ def test_what_a_crawl_reads_first_says_nothing_of_the_texts_of_the_rest(watched:
     assert watched.left is not None or " min left" in watched.told[-1]
 
 
-def test_the_line_goes_on_when_stored_pages_are_read_again(watched: Watched) -> None:
+def test_progress_line_continues_while_stored_pages_are_reread(watched: Watched) -> None:
     """After a crawl pages are read once more without what repeats on them: neither count nor pace start anew."""
     for n in range(10):
         watched.stage(4 * n, 4 * n + 4)
@@ -108,14 +108,14 @@ def test_the_line_goes_on_when_stored_pages_are_read_again(watched: Watched) -> 
     assert watched.told[-1].startswith("40 of 40 pages, 0 chunks, 120 embedded")
 
 
-def test_before_the_first_page_and_at_the_end_no_end_is_expected(watched: Watched) -> None:
+def test_no_time_left_is_estimated_before_the_first_page_or_at_the_end(watched: Watched) -> None:
     report(watched, 20.0, 0)
     watched.stage(0, 4)
     report(watched, 20.0, 0)
     assert watched.told == ["waiting for the first page", "4 of 4 pages, 12 chunks, 12 embedded"]
 
 
-def test_the_clock_stands_still_between_two_phases(store: Store) -> None:
+def test_clock_pauses_between_two_phases(store: Store) -> None:
     seconds = iter([100.0, 130.0, 137.0, 140.0, 150.0])
     watch = RunWatch(store, "docs", 1, str, lambda: next(seconds))
     with watch.embedding("rules", 0, 0):  # from 100 to 130

@@ -23,7 +23,7 @@ def asked(store: Store, id: str, question: str, source: str) -> RecordedQuestion
     return recorded(id, question, "docs", text="So [1].", cited=[source], found=found, index=index.id)
 
 
-def test_answers_whose_section_changed_or_went_are_found(jobs: Jobs, store: Store, tmp_path: Path) -> None:
+def test_answers_with_a_changed_or_missing_section_are_found(jobs: Jobs, store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "site"
     write_site(folder, PAGES)
     jobs.run("reindex", "--collection", "docs", "--path", folder, "--base-url", BASE, *FLAGS)

@@ -56,7 +56,7 @@ def asked(store: Store) -> dict[str, str]:
     return {"first": first, "second": second}
 
 
-def test_insights_of_a_database_are_those_counted_by_hand(store: Store, asked: dict[str, str]) -> None:
+def test_insights_of_a_database_equal_hand_counts(store: Store, asked: dict[str, str]) -> None:
     embedder = load_embedder("hash:64")
     found = gather_insights(store, lambda _: embedder)
     view = found.view()
@@ -80,7 +80,7 @@ def test_insights_of_a_database_are_those_counted_by_hand(store: Store, asked: d
     assert not [name for name in NAMES if name in text]
 
 
-def test_a_time_and_a_collection_narrow_the_questions(store: Store, asked: dict[str, str]) -> None:
+def test_period_and_collection_filter_the_questions(store: Store, asked: dict[str, str]) -> None:
     embedder = load_embedder("hash:64")
 
     def questions(period: Period, collection: str | None = None) -> int:
@@ -99,7 +99,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path))
 
 
-def test_the_command_prints_a_summary_and_writes_a_report(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
+def test_command_prints_a_summary_and_writes_a_report(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "report.v1").mkdir()  # a folder, whatever its name ends with
     out = jobs.text("insights", "--out", tmp_path / "report.v1")
     assert out.startswith("7 questions from ") and "How do I read Excel?: asked 2×: 2 not known" in out
@@ -113,7 +113,7 @@ def test_the_command_prints_a_summary_and_writes_a_report(jobs: Jobs, asked: dic
     assert out.startswith("no question was recorded in this time") and f"report: {tmp_path / 'none.html'}" in out
 
 
-def test_the_command_says_what_is_wrong_with_its_flags(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
+def test_command_explains_wrong_flags(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
     for words, message in [
         (("--collection", "wrong"), "there is no collection 'wrong'; there are: docs"),
         (("--days", "3", "--since", "2026-01-01"), "days and since are two beginnings"),

@@ -116,7 +116,7 @@ KEEP_THREE = """document.querySelectorAll('ol, ul, tbody').forEach(list =>
 @pytest.mark.parametrize(
     ("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.exhaustive)], ids=["narrow", "wide"]
 )
-def test_nothing_runs_on_the_page_and_axe_finds_nothing(browser, url, request, width, dark):
+def test_no_payload_runs_on_the_page_and_axe_finds_nothing(browser, url, request, width, dark):
     browser.open(f"{url}/insights", dark=True)
     assert browser.violations() == []
     enter(browser, ADMIN)
@@ -130,7 +130,7 @@ def test_nothing_runs_on_the_page_and_axe_finds_nothing(browser, url, request, w
     leave_table(request.config, "XSS suite in chromium (insights)", ("payloads", "tried", "held"), rows)
 
 
-def test_a_key_is_asked_for_and_a_wrong_one_is_refused(browser: Browser, url: str) -> None:
+def test_page_requests_a_key_and_refuses_a_wrong_one(browser: Browser, url: str) -> None:
     browser.open(f"{url}/insights")
     assert [asked for asked in browser.requests() if "/admin" in asked] == []
     enter(browser, "rdx_" + "z" * 43)
@@ -147,7 +147,7 @@ def test_a_key_is_asked_for_and_a_wrong_one_is_refused(browser: Browser, url: st
     assert browser.evaluate("sessionStorage.length === 0 && document.getElementById('report').hidden")
 
 
-def test_collection_and_time_narrow_the_page(browser: Browser, url: str, store: AskedStore) -> None:
+def test_collection_and_period_filter_the_page(browser: Browser, url: str, store: AskedStore) -> None:
     browser.open(f"{url}/insights")
     enter(browser, ADMIN)
     browser.wait_for(f"document.getElementById('about').textContent.startsWith('{len(PAYLOADS)} questions')")
@@ -160,7 +160,7 @@ def test_collection_and_time_narrow_the_page(browser: Browser, url: str, store: 
 
 
 @pytest.mark.exhaustive
-def test_nothing_runs_in_the_report_file(browser: Browser, store: AskedStore, tmp_path: Path) -> None:
+def test_no_payload_runs_in_the_report_file(browser: Browser, store: AskedStore, tmp_path: Path) -> None:
     file = tmp_path / "insights.html"
     file.write_text(as_html(gather_insights(store, lambda _: None)), encoding="utf-8")
     browser.open(f"file://{file}")

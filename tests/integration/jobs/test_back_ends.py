@@ -46,26 +46,26 @@ NO_MESSAGES = ("retry: 3000\n\n", "id: 7\n\n", "event: ping\n\n", "data:\n\n", "
 
 
 @pytest.mark.parametrize("noise", NO_MESSAGES)
-def test_events_without_json_are_ignored_in_every_place(noise: str) -> None:
+def test_events_without_json_are_ignored_everywhere(noise: str) -> None:
     for raw in (noise + HI + LO + END, HI + noise + LO + END, HI + LO + noise + END, HI + LO + END + noise):
         with ScriptedLLM(default=Reply(raw=raw)) as server:
             assert ask(server) == "Hello."
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/octet-stream"])
-def test_a_stream_is_known_whatever_its_media_type_says(kind: str) -> None:
+def test_stream_is_recognized_despite_its_media_type(kind: str) -> None:
     with ScriptedLLM(default=Reply(raw=HI + LO + END, media_type=kind)) as server:
         assert ask(server) == "Hello."
 
 
-def test_a_whole_reply_is_known_whatever_its_media_type_says() -> None:
+def test_whole_reply_is_recognized_despite_its_media_type() -> None:
     whole = json.dumps({"choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]})
     with ScriptedLLM(default=Reply(raw=whole, media_type="text/event-stream")) as server:
         assert ask(server) == "Hello."
 
 
 @pytest.mark.parametrize("content", [["Hel", "lo."], [{"type": "text", "text": "Hello."}], ["Hel", {"text": "lo."}]])
-def test_the_parts_of_a_content_may_be_strings(content: list[Any]) -> None:
+def test_content_parts_can_be_strings(content: list[Any]) -> None:
     with ScriptedLLM(default=Reply(raw=delta(content) + END)) as server:
         assert ask(server) == "Hello."
 
@@ -78,7 +78,7 @@ def test_the_parts_of_a_content_may_be_strings(content: list[Any]) -> None:
     '{"detail": "no such deployment"}', '{"errors": [{"code": 7000, "message": "no such deployment"}]}',
     '{"base_resp": {}, "error_code": 3, "error_msg": "no such deployment"}',
 ])  # fmt: skip
-def test_an_error_with_status_200_is_told_in_the_words_of_the_provider(raw: str) -> None:
+def test_error_with_status_200_is_reported_in_the_words_of_the_provider(raw: str) -> None:
     with ScriptedLLM(default=Reply(raw=raw)) as server, pytest.raises(LLMFailed, match="no such deployment"):
         ask(server)
     assert len(server.asked) == 1
@@ -90,7 +90,7 @@ def test_an_error_with_status_200_is_told_in_the_words_of_the_provider(raw: str)
     '{"error": {"code": 429, "message": "Provider returned error", "metadata": {"retry_after_ms": 0}}}',
     '{"code": "Throttling.RateQuota", "message": "Requests throttled, try again in 10ms"}',
 ])  # fmt: skip
-def test_an_error_with_status_200_that_passes_is_tried_again(raw: str) -> None:
+def test_temporary_error_with_status_200_is_retried(raw: str) -> None:
     with ScriptedLLM(default=in_turn(Reply(raw=raw), "Hello.")) as server:
         assert ask(server) == "Hello."
     with ScriptedLLM(default=Reply(raw=raw)) as server, pytest.raises(LLMBusy):
@@ -105,7 +105,7 @@ QUOTA = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "Quota exceeded
     {"error": QUOTA}, {"error": {"message": "Rate limit reached. Please try again in 600ms."}},
     {"message": "Too many requests", "retry_after": 0.6},
 ])  # fmt: skip
-def test_the_time_to_come_back_is_taken_from_the_body(error: dict[str, Any]) -> None:
+def test_retry_time_is_taken_from_the_body(error: dict[str, Any]) -> None:
     refusal = Reply(raw=json.dumps(error), status=429)
     with ScriptedLLM(default=in_turn(refusal, refusal, "Hello.")) as server:
         began = time.monotonic()
@@ -125,7 +125,7 @@ def test_the_time_to_come_back_is_taken_from_the_body(error: dict[str, Any]) -> 
     (400, "Conversation roles must alternate user/assistant/user/assistant/..."),  # Mistral's first template
     (422, "messages.0.role: only 'user' and 'assistant' roles are supported"),
 ])  # fmt: skip
-def test_a_model_without_a_system_role_reads_it_in_the_first_question(status: int, words: str) -> None:
+def test_model_without_a_system_role_gets_the_prompt_in_the_first_question(status: int, words: str) -> None:
     def has_system(request: Request) -> bool:
         return bool(request.system)
 
@@ -135,7 +135,7 @@ def test_a_model_without_a_system_role_reads_it_in_the_first_question(status: in
     assert server.asked[-1].messages == [{"role": "user", "content": "Be brief.\n\nSay hello."}]
 
 
-def test_a_model_that_refuses_the_system_in_both_places_is_asked_twice() -> None:
+def test_model_that_refuses_the_system_prompt_everywhere_is_asked_twice() -> None:
     refusal = Reply(status=400, error={"message": "System role not supported"})
     with ScriptedLLM(default=refusal) as server, pytest.raises(LLMFailed, match="System role not supported"):
         ask(server)
@@ -163,7 +163,7 @@ def answer(server: ScriptedLLM) -> list[Any]:
     (413, "Request too large on tokens per minute (TPM): Limit 2000, Requested {n}, please reduce your message size."),
     (200, "the request exceeds the available context size"),
 ])  # fmt: skip
-def test_a_question_that_is_too_long_is_asked_again_with_less(status: int, words: str) -> None:
+def test_too_long_question_is_retried_with_less_context(status: int, words: str) -> None:
     def is_long(request: Request) -> bool:
         return len(request.text.split()) > 1500
 
@@ -183,7 +183,7 @@ def test_a_question_that_is_too_long_is_asked_again_with_less(status: int, words
     assert 1 <= len(refused) <= 3
 
 
-def test_a_server_that_finds_everything_too_long_is_left_after_a_few_tries() -> None:
+def test_server_that_finds_everything_too_long_is_left_after_a_few_tries() -> None:
     refusal = Reply(status=400, error={"message": "prompt is too long"})
     with ScriptedLLM(default=refusal) as server:
         *_, result = answer(server)
@@ -191,7 +191,7 @@ def test_a_server_that_finds_everything_too_long_is_left_after_a_few_tries() -> 
     assert len(server.asked) <= 4
 
 
-def test_a_stated_limit_is_the_window_from_then_on() -> None:
+def test_stated_limit_is_the_window_from_then_on() -> None:
     async def learn(llm: LLM) -> tuple[int, int]:
         with pytest.raises(ContextTooLong) as failed:
             await llm.complete(HELLO)
@@ -206,7 +206,7 @@ def test_a_stated_limit_is_the_window_from_then_on() -> None:
 # ---------------------------------------------------------------------------------------------- proxies
 
 
-def test_a_model_beside_us_is_asked_past_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_model_is_reached_without_the_configured_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedLLM(default="From a proxy.") as proxy, ScriptedLLM(default="Hello.") as server:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url.removesuffix("/v1"))

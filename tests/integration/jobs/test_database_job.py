@@ -12,7 +12,7 @@ from pipelines.store import can_connect
 pytestmark = pytest.mark.slow
 
 
-def test_it_prints_a_url_that_answers_until_it_is_stopped(tmp_path):
+def test_command_prints_a_working_url_until_it_is_stopped(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
     holder = subprocess.Popen(
         [sys.executable, "-m", "jobs.database"], env=environment | {"RAYDEX_HOME": str(tmp_path)}, text=True,

@@ -8,7 +8,7 @@ from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collec
 from pipelines.store import Store
 
 
-def test_the_default_is_set_changed_printed_and_cleared(jobs: Jobs, store: Store) -> None:
+def test_default_is_set_changed_printed_and_cleared(jobs: Jobs, store: Store) -> None:
     for name in ("docs", "tune"):
         Workshop(store, name).reindex(small_site(1))
     with pytest.raises(CollectionNotNamed):
@@ -21,7 +21,7 @@ def test_the_default_is_set_changed_printed_and_cleared(jobs: Jobs, store: Store
     assert jobs.run("default").summary == {"default": None}
 
 
-def test_a_name_that_does_not_exist_changes_nothing(jobs: Jobs, store: Store) -> None:
+def test_unknown_name_changes_nothing(jobs: Jobs, store: Store) -> None:
     Workshop(store, "docs").reindex(small_site(1))
     jobs.run("default", "docs")
     wrong = jobs.run("default", "dcos")

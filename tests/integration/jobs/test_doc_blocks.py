@@ -66,7 +66,7 @@ def addresses(store: Store, database_url: str, tmp_path: Path, model: bool):  # 
     pytest.param(page, model, id=f"{page.name}{'' if model else ', no model'}", marks=LONG.get(page.name, ()))
     for page, model in RUNS
 ])  # fmt: skip
-def test_the_python_blocks_of_a_page_run(page, addresses, model, capsys):
+def test_python_blocks_of_a_page_run(page, addresses, model, capsys):
     namespace = {"__name__": "__docs__"}
     for number, block in enumerate(python_blocks(page, model), 1):
         code = reduce(lambda text, pair: text.replace(*pair), addresses.items(), block)
@@ -76,6 +76,6 @@ def test_the_python_blocks_of_a_page_run(page, addresses, model, capsys):
         assert printed.strip() != "None" and "None None" not in printed
 
 
-def test_there_are_blocks():
+def test_pages_have_python_blocks():
     assert {page.name for page in WITH_BLOCKS} >= {"answering.md", "api.md", "judging.md"}
     assert any(not model for _, model in RUNS)

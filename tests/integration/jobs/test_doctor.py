@@ -31,7 +31,7 @@ def check(url: str, dimensions: int = 0) -> dict[str, Finding]:
     return found
 
 
-def test_an_empty_database_stays_empty(empty_database_url: str) -> None:
+def test_empty_database_stays_empty(empty_database_url: str) -> None:
     found = check(empty_database_url)
     states = {name: finding.state for name, finding in found.items()}
     assert states == {"database": "ok", "pgvector": "ok", "schema": "ok"}
@@ -41,13 +41,13 @@ def test_an_empty_database_stays_empty(empty_database_url: str) -> None:
         assert connection.execute("select count(*) from pg_class where relname = 'page'").fetchone() == (0,)
 
 
-def test_a_database_in_order(database_url: str) -> None:
+def test_healthy_database_passes(database_url: str) -> None:
     found = check(database_url)
     assert [finding.state for finding in found.values()] == ["ok", "ok", "ok", "warn"]
     assert "raydex index URL" in found["collections"].remedy
 
 
-def test_migrations_to_come_are_named_and_not_applied(database_url: str, superuser_url: str) -> None:
+def test_pending_migrations_are_listed_but_not_applied(database_url: str, superuser_url: str) -> None:
     with psycopg.connect(superuser_url) as connection:
         connection.execute("delete from schema_migration where number > 1")
     found = check(database_url)
@@ -57,14 +57,14 @@ def test_migrations_to_come_are_named_and_not_applied(database_url: str, superus
         assert connection.execute("select count(*) from schema_migration").fetchone() == (1,)
 
 
-def test_a_database_of_a_newer_version(database_url: str, superuser_url: str) -> None:
+def test_database_of_a_newer_version_is_reported(database_url: str, superuser_url: str) -> None:
     with psycopg.connect(superuser_url) as connection:
         connection.execute("insert into schema_migration (number, name) values (999, 'later')")
     found = check(database_url)
     assert found["database"].state == "failed" and "999_later" in found["database"].found
 
 
-def test_a_role_without_rights(database_url: str, superuser_url: str) -> None:
+def test_role_without_rights_is_reported(database_url: str, superuser_url: str) -> None:
     with psycopg.connect(superuser_url, autocommit=True) as connection:
         connection.execute("drop role if exists reader")
         connection.execute("create role reader login password 'r3ader'")
@@ -77,7 +77,7 @@ def test_a_role_without_rights(database_url: str, superuser_url: str) -> None:
         connection.execute("drop role reader")
 
 
-def test_a_collection_whose_model_makes_other_vectors(database_url: str, superuser_url: str) -> None:
+def test_collection_whose_model_makes_other_vectors_is_reported(database_url: str, superuser_url: str) -> None:
     settings = json.dumps({"model": "hash:64", "dimension": 64})
     with Store(database_url) as store:
         store.migrate()
@@ -94,9 +94,7 @@ def test_a_collection_whose_model_makes_other_vectors(database_url: str, superus
 
 
 @pytest.mark.exhaustive
-def test_the_command_tries_all_and_starts_a_ray_of_this_machine(
-    database_url: str, tmp_path: Path, exports: Path
-) -> None:
+def test_command_checks_everything_and_starts_a_local_ray(database_url: str, tmp_path: Path, exports: Path) -> None:
     (tmp_path / "models").symlink_to(exports)
     with ScriptedLLM(default=Reply(status=401, error={"message": "no such key: sk-9"})) as llm:
         environment = {"DATABASE_URL": database_url, "RAYDEX_HOME": str(tmp_path), "RAY_ADDRESS": "local",

@@ -60,7 +60,7 @@ def chunk_tables(url: str) -> int:
         return connection.execute("select 1 from pg_tables where tablename ~ '^chunk_[0-9]+$'").rowcount
 
 
-def test_nothing_of_a_dropped_collection_is_left_but_what_was_asked(jobs, store, docs, tmp_path):
+def test_dropped_collection_leaves_only_its_questions(jobs, store, docs, tmp_path):
     folder = lexical_folder(tmp_path, jobs.url, docs.live().id)
     folder.mkdir(parents=True)
     other = rows_of(jobs.url, "other")
@@ -78,21 +78,21 @@ def test_nothing_of_a_dropped_collection_is_left_but_what_was_asked(jobs, store,
         store.live_index("docs")
 
 
-def test_what_was_asked_goes_too_if_that_is_wanted(jobs: Jobs, store: Store, docs: Workshop) -> None:
+def test_questions_are_dropped_too_on_request(jobs: Jobs, store: Store, docs: Workshop) -> None:
     assert jobs.run("drop", "docs", "--yes", "--with-questions").summary["deleted"]["questions"] == 2
     assert rows_of(jobs.url, "docs") == {}
     assert store.question("unnamed") is None and store.feedback("named") == []
     assert store.question("another") is not None and len(store.feedback("another")) == 1
 
 
-def test_without_a_terminal_and_without_yes_nothing_is_dropped(jobs: Jobs, docs: Workshop) -> None:
+def test_nothing_is_dropped_without_a_terminal_or_yes_flag(jobs: Jobs, docs: Workshop) -> None:
     done = jobs.run("drop", "docs")
     assert done.code == 2
     assert "`raydex drop docs --yes`" in done.messages
     assert docs.texts()
 
 
-def test_a_collection_that_a_run_holds_is_not_dropped(jobs: Jobs, store: Store, docs: Workshop) -> None:
+def test_collection_held_by_a_run_is_not_dropped(jobs: Jobs, store: Store, docs: Workshop) -> None:
     for name in ("docs", copy_name("docs", "a" * 32)):
         lock = RunLock(store, name)
         assert lock.try_acquire()
@@ -101,14 +101,14 @@ def test_a_collection_that_a_run_holds_is_not_dropped(jobs: Jobs, store: Store, 
     assert docs.texts()
 
 
-def test_a_name_that_does_not_exist_is_bad_input(jobs: Jobs, store: Store, docs: Workshop) -> None:
+def test_unknown_name_is_bad_input(jobs: Jobs, store: Store, docs: Workshop) -> None:
     done = jobs.run("drop", "dcos", "--yes")
     assert done.code == 2 and "there is no collection 'dcos'; there are: docs" in done.messages
     assert "dcos" not in [row["name"] for row in store.collections()]
 
 
 @pytest.mark.parametrize(("reply", "dropped"), [("docs", True), ("y", True), ("no", False), ("", False)])
-def test_a_person_is_asked_and_told_what_is_deleted(jobs: Jobs, docs: Workshop, reply: str, dropped: bool) -> None:
+def test_person_is_shown_the_deletions_and_asked(jobs: Jobs, docs: Workshop, reply: str, dropped: bool) -> None:
     ours, theirs = pty.openpty()
     os.write(ours, f"{reply}\n".encode())
     done = subprocess.run([sys.executable, "-m", "jobs", "drop", "docs"], cwd=ROOT, stdin=theirs, text=True,

@@ -75,24 +75,24 @@ def cosines(a: Embedder, b: Embedder, texts: list[str]) -> np.ndarray:
     return (a.embed_chunks(texts) * b.embed_chunks(texts)).sum(axis=1)
 
 
-def test_what_people_write_has_nearly_the_vector_of_fp32(embedders: dict[str, Embedder], int8: Embedder) -> None:
+def test_int8_vectors_of_real_questions_are_close_to_fp32(embedders: dict[str, Embedder], int8: Embedder) -> None:
     found = cosines(int8, embedders["fp32"], questions() + chunks("start.md", "mcp.md")[:12])
     assert len(found) == 36
     assert LEAST < found.min() < 0.99999 and found.mean() > LEAST_MEAN
 
 
-def test_two_processors_have_nearly_the_same_vectors(embedders: dict[str, Embedder], int8: Embedder) -> None:
+def test_two_processors_produce_nearly_equal_vectors(embedders: dict[str, Embedder], int8: Embedder) -> None:
     """An index is built on one machine and asked on another."""
     assert cosines(int8, embedders[EXACT], questions()).min() > LEAST
 
 
-def test_an_odd_text_has_a_whole_vector_that_is_near(embedders: dict[str, Embedder], int8: Embedder) -> None:
+def test_odd_text_has_a_complete_vector_close_to_fp32(embedders: dict[str, Embedder], int8: Embedder) -> None:
     vectors = int8.embed_chunks(ODD)
     assert np.isfinite(vectors).all() and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     assert cosines(int8, embedders["fp32"], ODD).min() > LEAST_ODD
 
 
-def test_without_vnni_an_int8_model_has_the_vectors_of_fp32(
+def test_int8_model_without_vnni_has_the_vectors_of_fp32(
     embedders: dict[str, Embedder], exports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipelines.embedding.load.multiplies_int8", lambda: False)
@@ -101,7 +101,7 @@ def test_without_vnni_an_int8_model_has_the_vectors_of_fp32(
 
 
 @pytest.mark.exhaustive
-def test_a_thousand_chunks_of_ray_s_documentation_keep_the_promise(
+def test_thousand_chunks_of_the_ray_docs_have_int8_vectors_close_to_fp32(
     embedders: dict[str, Embedder], int8: Embedder, tmp_path: Path
 ) -> None:
     from benchmarks import common

@@ -7,7 +7,7 @@ from jobs import keys
 from pipelines.store import Store, key_hash
 
 
-def test_what_is_created_opens_and_is_printed_once(jobs: Jobs, store: Store) -> None:
+def test_created_key_works_and_is_printed_once(jobs: Jobs, store: Store) -> None:
     words = ("--scope", "query", "--scope", "admin", "--rate", 60, "--expires-days", 2)
     made = jobs.run("keys", "create", "ci", *words)
     token = made.summary["key"]
@@ -18,7 +18,7 @@ def test_what_is_created_opens_and_is_printed_once(jobs: Jobs, store: Store) -> 
     assert listed.startswith("ci: valid, admin query, 60 a minute, expires 2") and token not in listed
 
 
-def test_a_revoked_key_opens_nothing_and_stays_listed(jobs: Jobs, store: Store) -> None:
+def test_revoked_key_stops_working_but_stays_listed(jobs: Jobs, store: Store) -> None:
     token = jobs.text("keys", "create", "ci").strip()
     (key,) = jobs.run("keys", "list").summary["keys"]
     assert (key["name"], key["state"], key["scopes"], key["rate_per_minute"]) == ("ci", "valid", ["query"], None)
@@ -28,7 +28,7 @@ def test_a_revoked_key_opens_nothing_and_stays_listed(jobs: Jobs, store: Store) 
     assert jobs.text("keys", "list").startswith("ci: revoked")
 
 
-def test_a_publishable_key_says_where_it_may_be_and_what_it_asks(jobs: Jobs) -> None:
+def test_publishable_key_lists_its_origins_and_collections(jobs: Jobs) -> None:
     flags = ("--publishable", "--origin", "https://Docs.test/", "--collection", "docs", "--rate", 60)
     made = jobs.run("keys", "create", "site", *flags)
     assert made.summary["key"].startswith("pk_")
@@ -54,7 +54,7 @@ def test_a_publishable_key_says_where_it_may_be_and_what_it_asks(jobs: Jobs) -> 
     ("create a --publishable --origin https://a.b --scope admin", "admin"),
     ("create a --collection docs", "publishable"),
 ])  # fmt: skip
-def test_what_can_not_be_used_is_bad_input_and_named(jobs: Jobs, words: str, said: str) -> None:
+def test_unusable_input_is_rejected_by_name(jobs: Jobs, words: str, said: str) -> None:
     jobs.run("keys", "create", "taken")
     refused = jobs.run("keys", *words.split(" "))
     assert (refused.code, refused.summary) == (2, {})
@@ -62,7 +62,7 @@ def test_what_can_not_be_used_is_bad_input_and_named(jobs: Jobs, words: str, sai
 
 
 @pytest.mark.parametrize("words", ["", "create", "create a --scope root", "create a --rate x"])
-def test_a_command_that_is_none_is_refused_by_the_parser(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_subcommand_is_refused_by_the_parser(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         keys.arguments().parse_args(words.split())
     assert "usage" in capsys.readouterr().err

@@ -65,7 +65,7 @@ def serve_replies(*replies: Any) -> ScriptedLLM:
 # ---------------------------------------------------------------------------------------------- answers
 
 
-def test_a_completion_is_asked_for_as_configured() -> None:
+def test_completion_is_requested_as_configured() -> None:
     with serve_replies("Hello.") as server:
         assert ask(server, temperature=0.3, max_tokens=77).text == "Hello."
     sent = server.asked[0]
@@ -87,20 +87,20 @@ def test_tokens_are_counted_by_the_server_and_priced_per_million() -> None:
     Reply("Hello you.", usage=False), Reply("Hello you.", reported={"usage": {"prompt_tokens": "4.5"}}),
 ])  # fmt: skip
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_server_that_counts_nothing_or_in_words_leaves_an_estimate(stream: bool, reply: Reply) -> None:
+def test_estimate_replaces_missing_or_non_numeric_token_counts(stream: bool, reply: Reply) -> None:
     with serve_replies(reply) as server:
         usage = (read(server)[-1] if stream else ask(server)).usage
     assert usage == LLM("m", base_url="").estimate(HELLO, "Hello you.")
     assert usage.calls == 1 and usage.prompt_tokens > 4 and usage.completion_tokens >= 2
 
 
-def test_thoughts_in_the_text_are_no_part_of_an_answer() -> None:
+def test_thoughts_inside_the_text_are_removed_from_an_answer() -> None:
     with serve_replies(Reply(deltas=["<thi", "nk>Or", "4?</think>\n", "\n4", " it is."])) as server:
         assert ask(server).text == "4 it is."
         assert read(server)[:-1] == ["", "", "", "4", " it is."]
 
 
-def test_thoughts_that_no_mark_opens_are_shown_in_no_answer() -> None:
+def test_thoughts_without_an_opening_tag_are_not_shown() -> None:
     async def three(llm: LLM) -> tuple[str, str]:
         with pytest.raises(LLMFailed, match=r"thinks aloud before it answers.*--reasoning-parser"):
             [item async for item in llm.stream(HELLO)]
@@ -115,14 +115,14 @@ def test_thoughts_that_no_mark_opens_are_shown_in_no_answer() -> None:
     (["4 it", " is.<|im_", "end|>", "\n<|im_start|>user"] + ["\n5?"] * 9_000, "4 it is.", "stop"),
     (["4 it is. "] * 9_000, "4 it is. " * 134, "length"),
 ])  # fmt: skip
-def test_a_model_that_goes_on_without_end_is_left(deltas: list[str], text: str, why: str) -> None:
+def test_endless_model_output_is_stopped(deltas: list[str], text: str, why: str) -> None:
     with serve_replies(Reply(deltas=deltas, delay_s=0.001)) as server:
         done = ask(server)
         assert (done.text, done.finish_reason) == (text, why)
         assert server.wait_for(lambda s: s.disconnects == 1)
 
 
-def test_content_in_parts_is_the_text_of_the_parts_that_have_one() -> None:
+def test_content_in_parts_is_joined_from_its_text_parts() -> None:
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Or 4?"}]}  # as Mistral streams them
     contents = ("", [thinking], [{"type": "text", "text": "4"}, {"type": "reference", "reference_ids": [1]}], " it is.")
     events = [{"choices": [{"index": 0, "delta": {"content": content}}]} for content in contents]
@@ -130,7 +130,7 @@ def test_content_in_parts_is_the_text_of_the_parts_that_have_one() -> None:
         assert read(server)[:-1] == ["", "4", " it is."]
 
 
-def test_an_answer_cut_off_by_max_tokens_is_an_answer_with_all_its_white_space() -> None:
+def test_answer_cut_off_by_max_tokens_keeps_all_its_white_space() -> None:
     deltas = ["def f():", "\n", "    ", "return 1", "\n\n", "🦄"]
     with serve_replies(Reply(deltas=deltas, finish_reason="length")) as server:
         assert ask(server).text == "".join(deltas)
@@ -162,7 +162,7 @@ SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "requi
           "additionalProperties": False}  # fmt: skip
 
 
-def test_a_schema_is_handed_to_the_server() -> None:
+def test_schema_is_passed_to_the_server() -> None:
     with serve_replies('{"answer": "yes"}') as server:
         assert together(server, lambda llm: llm.complete(HELLO, schema=SCHEMA)).text == '{"answer": "yes"}'
     form = server.asked[0].body["response_format"]
@@ -174,7 +174,7 @@ def test_a_schema_is_handed_to_the_server() -> None:
     {"message": "unsupported"},
     {"object": "error", "message": "The provided JSON schema contains features not supported by xgrammar."},  # vLLM
 ])  # fmt: skip
-def test_a_server_without_schemas_is_asked_without_and_from_then_on_too(error: dict[str, str]) -> None:
+def test_server_without_schemas_is_called_without_one_from_then_on(error: dict[str, str]) -> None:
     async def twice(llm: LLM) -> list[str]:
         return [(await llm.complete(HELLO, schema=SCHEMA)).text for _ in range(2)]
 
@@ -186,7 +186,7 @@ def test_a_server_without_schemas_is_asked_without_and_from_then_on_too(error: d
     assert ["response_format" in request.body for request in server.asked] == [True, False, False]
 
 
-def test_a_400_about_something_else_does_not_cost_a_client_its_schemas() -> None:
+def test_unrelated_400_keeps_schemas_enabled() -> None:
     async def twice(llm: LLM) -> None:
         with pytest.raises(LLMFailed, match="no such tool"):
             await llm.complete(HELLO, schema=SCHEMA)
@@ -202,7 +202,7 @@ def test_a_400_about_something_else_does_not_cost_a_client_its_schemas() -> None
 
 
 @pytest.mark.parametrize(("status", "retry_after"), [(408, 0), (429, 0.4), (500, 0), (503, 0)])
-def test_a_passing_failure_is_tried_again_after_the_time_that_is_said(status: int, retry_after: float) -> None:
+def test_temporary_failure_is_retried_after_the_stated_time(status: int, retry_after: float) -> None:
     failing = Reply(status=status, retry_after=retry_after)
     with serve_replies(failing, failing, "Hello.") as server:
         began = time.monotonic()
@@ -212,7 +212,7 @@ def test_a_passing_failure_is_tried_again_after_the_time_that_is_said(status: in
 
 
 @pytest.mark.parametrize("kind", ["seconds", "date"])
-def test_a_server_that_asks_for_more_patience_than_there_is_fails_at_once(kind: str) -> None:
+def test_call_fails_at_once_if_retry_after_exceeds_the_time_limit(kind: str) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
     with serve_replies(Reply(status=429, retry_after=90 if kind == "seconds" else date)) as server:
         began = time.monotonic()
@@ -234,7 +234,7 @@ QUOTA = {"message": "You exceeded your current quota", "code": "insufficient_quo
     (Reply(status=400, error="no such adapter"), LLMFailed, "no such adapter", 1),
     (Reply(status=422, error={"object": "", "detail": "no such adapter"}), LLMFailed, "no such adapter", 1),
 ])  # fmt: skip
-def test_a_lasting_failure_is_not_tried_again_and_a_passing_one_not_for_ever(
+def test_permanent_failure_is_not_retried_and_temporary_one_not_forever(
     reply: Reply, error: type[Exception], words: str, tries: int
 ) -> None:
     with serve_replies(reply) as server, pytest.raises(error, match=words):
@@ -242,7 +242,7 @@ def test_a_lasting_failure_is_not_tried_again_and_a_passing_one_not_for_ever(
     assert len(server.asked) == tries
 
 
-def test_a_torn_connection_is_tried_again_before_the_first_delta_and_never_after() -> None:
+def test_lost_connection_is_retried_only_before_the_first_delta() -> None:
     with serve_replies(Reply(deltas=["a", "b"], drop_after=0), Reply(deltas=["a", "b"])) as server:
         assert read(server)[:-1] == ["a", "b"]
     got: list[str | Completion] = []
@@ -262,7 +262,7 @@ def test_a_torn_connection_is_tried_again_before_the_first_delta_and_never_after
 # ---------------------------------------------------------------------------------------------- cancellation
 
 
-def test_deltas_come_as_the_model_says_them_and_closing_a_stream_closes_the_request() -> None:
+def test_deltas_arrive_at_once_and_closing_the_stream_closes_the_request() -> None:
     async def first(llm: LLM) -> LLMSession:
         calls = LLMSession(llm)
         stream = calls.stream("go on")
@@ -307,7 +307,7 @@ def test_cancelling_the_task_closes_the_request(reply: Reply, streaming: bool) -
 # ---------------------------------------------------------------------------------------------- errors
 
 
-def test_nothing_at_the_url_is_said_with_url_and_model() -> None:
+def test_unreachable_url_is_reported_with_the_model() -> None:
     with closed_port() as port:
         url = f"http://127.0.0.1:{port}/v1"
         with pytest.raises(LLMUnreachable, match=f"scripted at {url} cannot be reached"):
@@ -315,7 +315,7 @@ def test_nothing_at_the_url_is_said_with_url_and_model() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_is_never_repeated(status: int) -> None:
+def test_refused_key_is_never_repeated(status: int) -> None:
     echo = {"message": f"Incorrect API key provided: {KEY}."}
     with serve_replies(Reply(status=status, error=echo)) as server, pytest.raises(LLMKeyRefused) as failed:
         ask(server)
@@ -324,7 +324,7 @@ def test_a_refused_key_is_never_repeated(status: int) -> None:
     assert KEY not in said and failed.value.__cause__ is None
 
 
-def test_a_key_that_no_header_can_hold_is_told_at_once_and_not_repeated() -> None:
+def test_key_that_is_invalid_in_a_header_is_reported_but_not_repeated() -> None:
     with pytest.raises(KeyUnusable, match="scripted") as failed:
         LLM("scripted", base_url="http://127.0.0.1:1/v1", api_key="sk-secret…")
     assert "secret" not in str(failed.value)
@@ -333,7 +333,7 @@ def test_a_key_that_no_header_can_hold_is_told_at_once_and_not_repeated() -> Non
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_key_in_any_other_error_is_hidden_and_so_is_a_password_in_the_url() -> None:
+def test_key_in_any_error_and_password_in_the_url_are_hidden() -> None:
     echo = {"message": f"cannot route {KEY}"}
     with serve_replies(Reply(status=404, error=echo)) as server, pytest.raises(LLMFailed, match="route …") as failed:
         ask(server, base_url=server.url.replace("//", "//me:hidden@"))
@@ -347,7 +347,7 @@ def test_a_key_in_any_other_error_is_hidden_and_so_is_a_password_in_the_url() ->
     (Reply(text="<think>Or", finish_reason="length"), "raise max_tokens"),
     (Reply(text=None, refusal="I cannot help with that."), "I cannot help with that"),
 ])  # fmt: skip
-def test_an_empty_answer_is_an_error_that_says_why(stream: bool, reply: Reply, why: str) -> None:
+def test_empty_answer_is_an_error_with_the_reason(stream: bool, reply: Reply, why: str) -> None:
     with serve_replies(reply) as server, pytest.raises(LLMEmpty, match=why) as failed:
         read(server) if stream else ask(server)
     assert failed.value.usage.prompt_tokens == 4  # was paid for all the same
@@ -362,7 +362,7 @@ def test_an_empty_answer_is_an_error_that_says_why(stream: bool, reply: Reply, w
     ("data: [DONE]\n\n", "answers with text/event-stream"),
 ])  # fmt: skip
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_is_no_chat_completion_is_an_error(raw: str, words: str, stream: bool) -> None:
+def test_reply_that_is_no_chat_completion_is_an_error(raw: str, words: str, stream: bool) -> None:
     with serve_replies(Reply(raw=raw)) as server, pytest.raises(LLMFailed, match=words) as failed:
         read(server) if stream else ask(server)
     assert type(failed.value) is LLMFailed and len(server.asked) == 1
@@ -374,12 +374,12 @@ def test_what_is_no_chat_completion_is_an_error(raw: str, words: str, stream: bo
     Reply(status=422, error="`inputs` tokens + `max_new_tokens` must be <= 4096"),  # text-generation-inference
     Reply(raw='data: {"error": {"message": "maximum context length is 4096 tokens"}}\n\n'),
 ])  # fmt: skip
-def test_a_context_that_is_too_long_is_known_in_any_form(reply: Reply) -> None:
+def test_context_length_error_is_recognized_in_any_form(reply: Reply) -> None:
     with serve_replies(reply) as server, pytest.raises(ContextTooLong):
         ask(server)
 
 
-def test_a_context_that_is_too_long_is_told_with_both_numbers() -> None:
+def test_context_length_error_is_reported_with_both_numbers() -> None:
     said = "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens"
     error = {"message": said, "code": "context_length_exceeded", "param": "messages"}
     with serve_replies(Reply(status=400, error=error)) as server, pytest.raises(ContextTooLong) as failed:
@@ -392,7 +392,7 @@ def test_a_context_that_is_too_long_is_told_with_both_numbers() -> None:
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-def test_the_first_token_has_one_time_limit_with_all_retries_and_is_not_asked_for_again(streaming: bool) -> None:
+def test_first_token_limit_covers_all_retries_and_is_not_retried(streaming: bool) -> None:
     for limit_s in (0.5, 5.0, 50.0):  # on a busy machine the first reply alone may take longer than a short limit
         with serve_replies(Reply(status=503, retry_after=0, delay_s=0.2), Reply(hang=True)) as server:
             began = time.monotonic()
@@ -406,7 +406,7 @@ def test_the_first_token_has_one_time_limit_with_all_retries_and_is_not_asked_fo
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-def test_a_model_that_stops_writing_fails(streaming: bool) -> None:
+def test_model_that_stops_generating_fails(streaming: bool) -> None:
     with serve_replies(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:
         with pytest.raises(LLMTimeout, match=r"no token came within 0\.5 s \(`between_tokens_s`\)"):
             read(server, between_tokens_s=0.5) if streaming else ask(server, between_tokens_s=0.5)
@@ -414,7 +414,7 @@ def test_a_model_that_stops_writing_fails(streaming: bool) -> None:
     assert len(server.asked) == 1
 
 
-def test_a_model_that_writes_or_thinks_is_never_cut() -> None:
+def test_model_that_writes_or_thinks_is_never_cut_off() -> None:
     async def all_at_once(llm: LLM) -> list[Any]:
         whole = [llm.complete([Message("user", words)], schema=schema)
                  for words, schema in (("Write.", None), ("Write.", SCHEMA), ("Think.", None))]  # fmt: skip
@@ -429,7 +429,7 @@ def test_a_model_that_writes_or_thinks_is_never_cut() -> None:
     assert [done.text for done in whole] == ['"abc"', '"abc"', "Hello."] and stream[:-1] == list('"abc"')
 
 
-def test_the_role_is_no_token() -> None:
+def test_role_delta_is_not_counted_as_a_token() -> None:
     with serve_replies(Reply("Hello.", reading_s=1.5)) as server:  # the role comes at once
         assert ask(server, first_token_s=60, between_tokens_s=0.5).text == "Hello."
 
@@ -437,13 +437,13 @@ def test_the_role_is_no_token() -> None:
 WHOLE = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Whole."}, "finish_reason": "stop"}]}
 
 
-def test_a_server_that_ignores_streaming_answers_whole() -> None:
+def test_server_that_ignores_streaming_answers_in_one_piece() -> None:
     with serve_replies(Reply(raw=json.dumps(WHOLE))) as server:
         assert ask(server).text == "Whole."
         assert read(server)[:-1] == ["Whole."]
 
 
-def test_a_server_that_refuses_a_stream_with_a_schema_is_asked_for_a_whole_answer_with_it() -> None:
+def test_server_refusing_streams_with_a_schema_is_asked_for_a_whole_reply() -> None:
     said = {"message": "streaming is not supported with response_format json_schema"}
     with ScriptedLLM([(lambda request: request.stream, Reply(status=400, error=said))], default="{}") as server:
         assert together(server, lambda llm: llm.complete(HELLO, schema=SCHEMA)).text == "{}"

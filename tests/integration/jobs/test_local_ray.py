@@ -44,7 +44,7 @@ def run_locally(what: str, **variables: str) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize(("what", "niceness"), [pytest.param("service", 0, marks=pytest.mark.exhaustive), ("job", 15)])
-def test_a_local_ray_asks_no_cloud_and_its_job_gives_way_to_others(what, niceness):
+def test_local_ray_contacts_no_cloud_and_its_job_runs_at_low_priority(what, niceness):
     said, asked = run_locally(what)
     assert f"niceness {min(niceness, 19 - os.nice(0))}" in said  # 19 is the highest, and these tests may be nice too
     assert f"metrics {METRICS}" in said
@@ -52,7 +52,7 @@ def test_a_local_ray_asks_no_cloud_and_its_job_gives_way_to_others(what, nicenes
 
 
 @pytest.mark.exhaustive
-def test_a_user_may_ask_for_usage_statistics():
+def test_user_can_enable_usage_statistics():
     _, asked = run_locally("job", RAY_USAGE_STATS_ENABLED="1")
     assert [path for path in asked if any(name in path for name in METADATA)] != []
 
@@ -83,7 +83,7 @@ with connect_ray():
         ("true", {"TMPDIR": "/tmp/slurm/a-job-whose-name-is-long/123456789"}, "is too long a path"),
     ],
 )
-def test_a_ray_starts_where_its_usual_places_cannot_be_used(wrapper, variables, said, tmp_path: Path) -> None:
+def test_ray_starts_even_if_its_usual_folders_are_unusable(wrapper, variables, said, tmp_path: Path) -> None:
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("mounts need root and `unshare`")
     done = subprocess.run(

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
 
 
-def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_another_run_are_omitted(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     (tmp_path / "site").mkdir()
     (tmp_path / "site/one.html").write_text(html_page("One", site_sections(1)["p00"]))
@@ -48,7 +48,7 @@ def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypat
     ]
 
 
-def test_a_run_is_followed_until_it_ends_and_says_why(
+def test_run_is_followed_until_its_end_with_the_reason(
     jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with hold_collection(store, "docs") as lock:
@@ -61,11 +61,11 @@ def test_a_run_is_followed_until_it_ends_and_says_why(
     assert f"run {run} left no log" in jobs.run("logs", run, "--follow").messages
 
 
-def test_an_unknown_run_is_said_to_be_unknown(jobs: Jobs) -> None:
+def test_unknown_run_is_reported(jobs: Jobs) -> None:
     refused = jobs.run("logs", 99)
     assert refused.code == 2 and "there is no run 99: `raydex status NAME` lists those" in refused.messages
 
 
-def test_a_command_logs_as_json_where_that_is_asked_for(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_logs_as_json_on_request(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAYDEX_LOG", "xml")
     assert "RAYDEX_LOG 'xml' is no format of logs: write text or json" in jobs.run("logs", 99).messages

@@ -102,7 +102,7 @@ def test_each_kind_of_model_gets_its_form(job: Job, serve: Any, model: Answering
         assert job()[1]["trials"][0]["form"] == form
 
 
-def test_answers_come_about_as_the_trial_recommends_unless_a_setting_decides(job, serve, monkeypatch, store):
+def test_answer_form_follows_the_trial_unless_a_setting_decides(job, serve, monkeypatch, store):
     question = "How do I write parquet files?"
     with ScriptedLLM(default=inventing) as llm:
         serve(llm)
@@ -119,7 +119,7 @@ def test_answers_come_about_as_the_trial_recommends_unless_a_setting_decides(job
         assert "frobnicate" in job(question, of="ask")[1]["answer"]
 
 
-def test_what_can_not_be_tried_is_said(job: Job, serve: Any, monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+def test_impossible_trial_is_reported(job: Job, serve: Any, monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
     monkeypatch.setenv("RAYDEX_LLM_OFF", "true")
     code, said = job("--try")
     assert code == 2 and "no language model is configured or found" in said
@@ -141,7 +141,7 @@ def test_what_can_not_be_tried_is_said(job: Job, serve: Any, monkeypatch: pytest
     assert store.model_trials() == []
 
 
-def test_verified_answers_are_asked_first(job: Job, serve: Any, store: Store) -> None:
+def test_verified_answers_come_first(job: Job, serve: Any, store: Store) -> None:
     name = "rotating log files"
     question = "Where does the logger keep the old file?"
     answer = write_answer(store, "docs", [question], "See [1].", [f"https://docs.test/rotating.html#{name}"])

@@ -26,7 +26,7 @@ def reindex(jobs: Jobs, site: Path, *flags: str):  # type: ignore[no-untyped-def
     return jobs.reindex("--path", site, "--base-url", "https://d.example/", "--model", "hash:16", *flags)
 
 
-def test_a_run_embeds_alone_and_says_why(jobs: Jobs, site: Path) -> None:
+def test_run_embeds_without_ray_and_says_why(jobs: Jobs, site: Path) -> None:
     done = reindex(jobs, site)
     assert done.code == 0, done.messages
     assert done.summary["chunks"]["total"] == 12
@@ -34,7 +34,7 @@ def test_a_run_embeds_alone_and_says_why(jobs: Jobs, site: Path) -> None:
     assert "Ray can't start here: no folder can be used" in warning and "Only this process embeds" in warning
 
 
-def test_a_run_with_embedders_ends_before_it_begins(jobs: Jobs, site: Path) -> None:
+def test_run_that_requires_embedders_fails_before_it_starts(jobs: Jobs, site: Path) -> None:
     done = reindex(jobs, site, "--embedders", "1")
     assert done.code == 1 and "RAY_TMPDIR" in done.messages and "Traceback" not in done.messages
     assert "run 1" not in done.messages and jobs.page_states() == {}

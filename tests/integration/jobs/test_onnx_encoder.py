@@ -25,7 +25,7 @@ TEXTS = [f"Text {n} says: {'a Ray actor keeps state. ' * n}" for n in (*range(10
 
 
 @pytest.mark.exhaustive
-def test_exporters_at_once_leave_one_whole_file(tmp_path: Path) -> None:
+def test_concurrent_exports_leave_one_complete_file(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         first, second = pool.map(_export_into, [tmp_path, tmp_path])
     assert first == second
@@ -46,14 +46,14 @@ def int8(exports: Path) -> Embedder:
     return load_embedder(f"int8:{MODEL}", device="cpu", cache=exports, threads=2)
 
 
-def test_vectors_are_those_of_torch(onnx: Embedder) -> None:
+def test_vectors_equal_those_of_torch(onnx: Embedder) -> None:
     torch = load_embedder(MODEL, device="cpu", backend="torch")
     cosines = (onnx.embed_chunks(TEXTS) * torch.embed_chunks(TEXTS)).sum(axis=1)
     assert cosines.min() > 0.99999
     assert onnx.embed_query("how?") @ torch.embed_query("how?") > 0.99999
 
 
-def test_a_started_export_is_loaded_without_torch(exports: Path) -> None:
+def test_existing_export_is_loaded_without_torch(exports: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from pipelines.embedding import load_embedder;"
         f"e = load_embedder({MODEL!r}, device='cpu', backend='onnx', cache=Path({str(exports)!r}));"
@@ -64,7 +64,7 @@ def test_a_started_export_is_loaded_without_torch(exports: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_what_fails_in_the_process_that_exports_is_said_here(tmp_path: Path) -> None:
+def test_error_in_the_exporting_process_is_raised_here(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     for name in ("config.json", "tokenizer.json"):
@@ -86,13 +86,13 @@ class Other:
         return np.eye(384, dtype=np.float32)[: len(texts)]
 
 
-def test_an_export_that_differs_is_refused(exports: Path) -> None:
+def test_export_with_different_vectors_is_refused(exports: Path) -> None:
     counter = load_tokenizer(MODEL)
     with pytest.raises(ExportFailed, match="cosine"):
         compare(counter, Other(), open_export(counter, exports)[0])
 
 
-def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
+def test_failed_export_leaves_no_file(tmp_path: Path) -> None:
     counter = load_tokenizer(MODEL)
     with pytest.raises(ExportFailed, match="no-such-model"):  # in the process that exports
         open_export(replace(counter, model="no-such-model"), tmp_path)
@@ -101,18 +101,18 @@ def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.onnx"))
 
 
-def test_without_a_cache_folder_it_says_so() -> None:
+def test_missing_cache_folder_is_reported() -> None:
     with pytest.raises(UnknownBackend, match="cache"):
         load_embedder(MODEL, backend="onnx")
 
 
 @pytest.mark.skipif(not multiplies_int8(), reason="int8 needs a CPU with VNNI")
-def test_int8_has_one_export_of_its_own(int8: Embedder, exports: Path) -> None:
+def test_int8_model_has_its_own_export(int8: Embedder, exports: Path) -> None:
     assert isinstance(int8, OnnxEmbedder) and len(list(exports.glob("*-int8.onnx"))) == 1
 
 
 @pytest.mark.parametrize("model", ["onnx", "int8"])
-def test_a_vector_is_the_same_alone_and_among_others(request: pytest.FixtureRequest, model: str) -> None:
+def test_vector_of_a_text_is_the_same_alone_and_in_a_batch(request: pytest.FixtureRequest, model: str) -> None:
     """A run that goes on after a kill batches the remaining texts anew, and questions come at once."""
     embedder: Embedder = request.getfixturevalue(model)
     alone = np.stack([embedder.embed_query(text) for text in TEXTS])
@@ -122,21 +122,21 @@ def test_a_vector_is_the_same_alone_and_among_others(request: pytest.FixtureRequ
     assert np.abs(alone - embedder.embed_chunks(TEXTS)).max() <= 1e-6
 
 
-def test_a_text_that_is_too_long_is_told(onnx: Embedder) -> None:
+def test_too_long_text_is_reported(onnx: Embedder) -> None:
     """A text of as many tokens as the model reads, two of them its own, is not."""
     longer, whole = "word " * 255, "word " * 254
     assert onnx.are_too_long([longer, whole]) == [True, False]
     assert np.abs(np.subtract(*onnx.embed_chunks([longer, longer + "and an end"]))).max() < 1e-6
 
 
-def test_an_int8_model_that_is_far_off_is_refused(exports: Path, tmp_path: Path) -> None:
+def test_inaccurate_int8_model_is_refused(exports: Path, tmp_path: Path) -> None:
     fp32 = open_export(load_tokenizer(MODEL), exports)[0]
     with pytest.raises(ExportFailed, match=r"cosine of 0\.9"):
         export(load_tokenizer(MODEL), tmp_path / "int8.onnx", fp32, least_int8_cosine=2.0)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_an_int8_model_the_exact_one_embeds(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_model_embeds_if_there_is_no_int8_model(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(counter: TokenCounter, folder: Path, int8: bool = False) -> tuple[Path, object]:
         if int8:
             raise ExportFailed("far off")

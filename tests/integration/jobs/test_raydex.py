@@ -26,7 +26,7 @@ def test_status_loads_no_heavy_package(database_url):
     assert loaded == "0 []"
 
 
-def test_a_closed_pipe_ends_a_command_quietly(database_url, warm):
+def test_closed_pipe_ends_a_command_quietly(database_url, warm):
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([sys.executable, "-m", "jobs", "status"], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE,

@@ -61,7 +61,7 @@ async def stream(llm: LLM) -> list[str | Completion]:
     ("OpenAI", "/v1", (2 * 0.40 + 2 * 1.60) / 1_000_000), ("Ollama", "/v1", 0), ("vLLM", "/v1", 0),
     ("ray.serve.llm", "/llm/v1", 0),
 ])  # fmt: skip
-def test_a_recipe_asks_its_model_and_streams(heading: str, path: str, cost: float) -> None:
+def test_recipe_calls_its_model_and_streams(heading: str, path: str, cost: float) -> None:
     with ScriptedLLM() as server:
         assert use(heading, server, complete) == "Scripted answer."
         *deltas, completion = use(heading, server, stream)
@@ -72,14 +72,14 @@ def test_a_recipe_asks_its_model_and_streams(heading: str, path: str, cost: floa
     assert server.asked[1].body["stream_options"] == {"include_usage": True}
 
 
-def test_every_list_of_agents_on_the_page_is_valid() -> None:
+def test_every_agent_list_on_the_page_is_valid() -> None:
     lists = re.findall(r"RAYDEX_AGENTS='(\[.*?\])'", DOCS, re.DOTALL)
     assert len(lists) == 5
     for text in lists:
         assert Settings(database_url="postgresql://x", agents=json.loads(text)).agents
 
 
-def test_the_pages_table_names_every_field_of_an_agent_with_its_default() -> None:
+def test_table_of_the_page_lists_every_agent_field_with_its_default() -> None:
     rows = re.findall(r"^\| (`[a-z].+?) \| (.*?) \|", DOCS, re.MULTILINE)
     named = {name for fields, _ in rows for name in re.findall(r"`(\w+)`", fields)}
     assert named == set(AgentSettings.model_fields)
@@ -105,7 +105,7 @@ def reasoning_model(request: Request) -> str | Reply:
     return "Hello."
 
 
-def test_openais_reasoning_models_take_other_fields() -> None:
+def test_openai_reasoning_models_take_other_fields() -> None:
     async def twice(llm: LLM) -> list[str]:
         return [await complete(llm), await complete(llm)]
 
@@ -118,7 +118,7 @@ def test_openais_reasoning_models_take_other_fields() -> None:
 # ---------------------------------------------------------------------------------------------- Ollama
 
 
-def test_a_server_that_refuses_to_count_is_asked_without() -> None:
+def test_server_that_refuses_token_counting_is_asked_without_it() -> None:
     def strict(request: Request) -> str | Reply:
         known = "stream_options" not in request.body
         return "Hello." if known else Reply(status=400, error={"message": "unknown field: stream_options"})
@@ -128,7 +128,7 @@ def test_a_server_that_refuses_to_count_is_asked_without() -> None:
     assert len(server.asked) == 2
 
 
-def test_thoughts_are_no_answer() -> None:
+def test_thoughts_are_not_part_of_the_answer() -> None:
     def event(delta: dict[str, str], ended: str | None = None) -> str:
         return "data: " + json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": ended}]}) + "\n\n"
 
@@ -150,7 +150,7 @@ TOO_LONG = (
 
 
 @pytest.mark.parametrize("envelope", ["object", "error"])
-def test_vllm_tells_how_much_too_long_a_prompt_is(envelope: str) -> None:
+def test_vllm_says_how_much_too_long_a_prompt_is(envelope: str) -> None:
     error = {"message": TOO_LONG, "type": "BadRequestError", "param": None, "code": 400}
     old = {"object": "error", **error}
     reply = Reply(status=400, error=old if envelope == "object" else error)
@@ -168,7 +168,7 @@ def application(name: str) -> dict[str, Any]:
     return next(app for app in CONFIG["applications"] if app["name"] == name)
 
 
-def test_the_config_file_of_both_applications_fits_serves_schema() -> None:
+def test_config_file_of_both_applications_fits_the_serve_schema() -> None:
     from ray.serve.schema import ServeDeploySchema
 
     parsed = ServeDeploySchema.parse_obj(CONFIG)
@@ -176,7 +176,7 @@ def test_the_config_file_of_both_applications_fits_serves_schema() -> None:
     assert CONFIG["http_options"]["host"] == "127.0.0.1"  # ray.serve.llm checks no keys
 
 
-def test_the_models_of_the_config_file_fit_ray_serve_llm() -> None:
+def test_models_of_the_config_file_fit_ray_serve_llm() -> None:
     # The public class re-exports this one, but cannot be imported without vLLM.
     from ray.llm._internal.serve.core.configs.llm_config import LLMConfig
 
@@ -186,14 +186,14 @@ def test_the_models_of_the_config_file_fit_ray_serve_llm() -> None:
             LLMConfig(**fields, engine_kwarg={})
 
 
-def test_the_builder_of_the_config_file_is_there() -> None:
+def test_builder_of_the_config_file_exists() -> None:
     module, name = application("llm")["import_path"].split(":")
     path = Path(__import__("ray").__file__).parent.joinpath(*module.split(".")[1:], "__init__.py")
     assert f"def {name}(" in path.read_text()
     assert application("raydex")["import_path"] == "serve.app:build"
 
 
-def test_raydex_asks_the_model_that_stands_beside_it() -> None:
+def test_raydex_calls_the_model_served_next_to_it() -> None:
     settings = Settings(database_url="postgresql://x", **application("raydex")["args"])
     [agent] = settings.agents
     [model] = application("llm")["args"]["llm_configs"]

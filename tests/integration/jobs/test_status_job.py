@@ -32,7 +32,7 @@ def test_several_collections_are_a_table_with_the_default_marked(jobs: Jobs, sto
     assert summary["default"] == "tune" and set(summary["collections"]) == {"docs", "tune"}
 
 
-def test_one_collection_shows_its_sources_with_what_is_not_the_default(jobs: Jobs, store: Store) -> None:
+def test_single_collection_shows_its_sources_and_non_default_settings(jobs: Jobs, store: Store) -> None:
     Workshop(store, "docs").reindex(small_site(1))
     lock = RunLock(store, "docs")
     assert lock.try_acquire()
@@ -55,7 +55,7 @@ def test_one_collection_shows_its_sources_with_what_is_not_the_default(jobs: Job
         ({}, "nightly done"),
     ],
 )
-def test_a_run_that_came_to_its_end_says_with_what(jobs: Jobs, store: Store, counts: dict, said: str) -> None:
+def test_finished_run_shows_its_outcome(jobs: Jobs, store: Store, counts: dict, said: str) -> None:
     lock = RunLock(store, "docs")
     assert lock.try_acquire()
     lock.finish(lock.begin("nightly", {}), "done", counts, None)
@@ -75,12 +75,12 @@ def test_every_failed_page_is_listed_on_request(jobs: Jobs, store: Store) -> Non
     assert refused.code == 2 and "--most is -1: it must be 1 or more" in refused.messages
 
 
-def test_a_name_that_does_not_exist_is_bad_input(jobs: Jobs) -> None:
+def test_unknown_name_is_bad_input(jobs: Jobs) -> None:
     wrong = jobs.run("status", "dcos")
     assert wrong.code == 2 and "there is no collection 'dcos'; there are: none" in wrong.messages
 
 
-def test_a_watcher_in_a_pipe_prints_each_state_and_step_once(store, capsys):
+def test_piped_watch_prints_each_state_and_step_once(store, capsys):
     lock = RunLock(store, "watched")
     assert lock.try_acquire()
     run = lock.begin("nightly", {})

@@ -18,9 +18,7 @@ def bucket(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_night_that_is_killed_while_it_uploads_its_dump_keeps_the_old_one_and_the_next_uploads_it(
-    jobs, store, tmp_path, monkeypatch, bucket
-):
+def test_night_killed_in_an_upload_keeps_the_old_dump_and_the_next_uploads(jobs, store, tmp_path, monkeypatch, bucket):
     home = tmp_path / "home"
     monkeypatch.setenv("RAYDEX_HOME", str(home))
     nights = Nights(tmp_path, jobs)

@@ -29,7 +29,7 @@ def live(store: Store) -> tuple[int, int]:
     return index.id, index.revision
 
 
-def test_a_first_night_and_few_changed_pages_are_published_and_more_are_judged_first(nights, store, monkeypatch):
+def test_first_night_and_small_changes_are_published_larger_ones_judged(nights, store, monkeypatch):
     first = nights()
     assert (first.code, first.summary["verdict"]) == (0, "published"), first.messages
     assert "first index" in first.summary["steps"]["judge"]
@@ -53,7 +53,7 @@ def test_a_first_night_and_few_changed_pages_are_published_and_more_are_judged_f
     assert live(store)[0] == much.summary["index"]["index"] != little.summary["index"]["index"]
 
 
-def test_a_name_stands_for_the_settings_of_the_last_run(nights, store):
+def test_collection_name_uses_the_settings_of_the_last_run(nights, store):
     nights.night = {}
     first = nights()
     assert (first.code, first.summary["verdict"]) == (0, "published"), first.messages
@@ -71,7 +71,7 @@ def test_a_name_stands_for_the_settings_of_the_last_run(nights, store):
         nights.jobs.run("nightly")
 
 
-def test_a_spoiled_model_is_refused_with_the_questions_that_got_worse(nights, store, monkeypatch):
+def test_broken_model_is_refused_with_the_questions_that_got_worse(nights, store, monkeypatch):
     monkeypatch.setenv("RAYDEX_RETRIEVAL__BM25_WEIGHT", "0")  # words alone would find what a spoiled model does not
     monkeypatch.setenv("RAYDEX_RETRIEVAL__RANKING", "fused")
     nights()
@@ -99,7 +99,7 @@ def test_a_spoiled_model_is_refused_with_the_questions_that_got_worse(nights, st
     assert shown.index(" index: ") < shown.index(" judge: ") < shown.index(" publish: ")
 
 
-def test_a_night_that_lost_half_a_site_is_refused_and_told_without_texts_as_a_failed_one_is(nights, store, monkeypatch):
+def test_night_that_lost_half_a_site_is_refused_and_reported_without_texts(nights, store, monkeypatch):
     monkeypatch.setenv("RAYDEX_WEBHOOK_SECRET", "secret")
     with WebhookReceiver() as webhook, MailReceiver() as mails:
         mail = {"to": ["a@x.test"], "sender": "r@x.test", "host": "127.0.0.1", "port": mails.port}
@@ -129,7 +129,7 @@ def test_a_night_that_lost_half_a_site_is_refused_and_told_without_texts_as_a_fa
     ]
 
 
-def test_a_report_says_what_the_week_brought_and_is_sent_on_request(nights, store, monkeypatch):
+def test_weekly_report_lists_changes_and_is_sent_on_request(nights, store, monkeypatch):
     monkeypatch.setenv("RAYDEX_WEBHOOK_SECRET", "secret")
     nights.night["most_unjudged"] = 0.5
     nights()
@@ -153,7 +153,7 @@ def test_a_report_says_what_the_week_brought_and_is_sent_on_request(nights, stor
     assert "Where is my secret plan?: asked 1×" in nights.jobs.text("report", nights.write())
 
 
-def test_questions_whose_pages_left_the_site_are_left_out(nights, store):
+def test_questions_about_removed_pages_are_skipped(nights, store):
     nights()
     nights.night["most_unjudged"] = 0
     (nights.pages / "p00.html").unlink()
@@ -164,7 +164,7 @@ def test_questions_whose_pages_left_the_site_are_left_out(nights, store):
         assert f"{BASE}p00.html" not in {chunk.url for chunk in chunks}
 
 
-def test_without_a_regression_set_headings_are_asked_and_it_says_so(nights):
+def test_headings_are_asked_and_reported_without_a_regression_set(nights):
     nights.night = {"most_unjudged": 0, "smoke": 5}
     for page in nights.pages.iterdir():
         text = page.read_text().replace("<h2>Usage</h2>", f"<h2>Usage of {page.stem}</h2>")
@@ -177,7 +177,7 @@ def test_without_a_regression_set_headings_are_asked_and_it_says_so(nights):
     assert result.code == 0 and "no regression set: 5 smoke questions" in result.summary["steps"]["judge"], result
 
 
-def test_what_readers_liked_and_people_verified_is_asked_too(nights, store):
+def test_liked_and_verified_questions_are_asked_too(nights, store):
     nights()
     answers = nights.pages.parent / "answer.md"
     answers.write_text("So it is [1].")
@@ -215,7 +215,7 @@ def stopped(nights: Nights, step: str) -> None:
 @pytest.mark.parametrize(
     "step", [pytest.param(step, marks=pytest.mark.exhaustive) for step in ("publish", "index", "judge")]
 )
-def test_a_night_that_ended_when_a_step_was_done_but_not_yet_recorded_is_gone_on_with_as_planned(nights, store, step):
+def test_night_killed_between_a_step_and_its_record_resumes_as_planned(nights, store, step):
     nights()
     nights.model = "hash:128"
     stopped(nights, step)
@@ -236,7 +236,7 @@ def test_a_night_that_ended_when_a_step_was_done_but_not_yet_recorded_is_gone_on
     assert ("after the night" in nights.jobs.texts()["p05.html#limits"]) == (step == "index")  # read again, or not
 
 
-def test_a_stopped_night_is_not_gone_on_with_once_the_file_says_something_else(nights):
+def test_stopped_night_is_not_resumed_if_the_file_changed(nights):
     nights()
     nights.model = "hash:128"
     stopped(nights, "judge")
@@ -247,7 +247,7 @@ def test_a_stopped_night_is_not_gone_on_with_once_the_file_says_something_else(n
 
 
 @pytest.mark.exhaustive
-def test_a_night_that_was_stopped_long_ago_is_not_gone_on_with(nights):
+def test_night_stopped_long_ago_is_not_resumed(nights):
     nights()
     nights.model = "hash:128"
     stopped(nights, "judge")
@@ -270,13 +270,13 @@ WRONG = [
 ]
 
 
-def test_what_a_file_says_wrongly_is_named_before_anything_is_done(nights):
+def test_errors_in_the_file_are_reported_before_any_step(nights):
     for nights.night, said in WRONG:
         result = nights()
         assert result.code == 2 and said in result.messages, said
 
 
-def test_what_the_file_names_is_done_afterwards(nights, store):
+def test_follow_up_tasks_in_the_file_run_after_the_night(nights, store):
     """A dump is restored on trial too: see test_bucket_dumps.py."""
     dumps = nights.folder / "dumps"
     nights.night |= {"prune": 0, "retention_days": 30, "vacuum": True,
@@ -303,7 +303,7 @@ def test_what_the_file_names_is_done_afterwards(nights, store):
 
 
 @pytest.mark.slow
-def test_a_reranker_is_trained_again_and_kept_only_if_no_question_is_answered_worse(nights):
+def test_reranker_is_retrained_and_kept_only_if_no_question_gets_worse(nights):
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     plan = {"model": str(tiny_model(nights.folder)), "device": "cpu", "questions": 6, "held_out": 4, "negatives": 2,

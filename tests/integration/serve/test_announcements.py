@@ -63,7 +63,7 @@ def runs_of(url: str) -> list[Any]:
         return connection.execute("select state from run where kind = 'changes' order by id").fetchall()
 
 
-def test_an_announced_page_is_indexed_by_the_next_run(jobs, folder, asking, key):
+def test_announced_page_is_indexed_by_the_next_run(jobs, folder, asking, key):
     write_site(folder, {name: PAGES[name] | EDITED for name in ("p03", "p04")})
     accepted = asking.post(PATH, json={"changed": [P03]}, headers=key)
     assert accepted.status_code == 202
@@ -77,7 +77,7 @@ def test_an_announced_page_is_indexed_by_the_next_run(jobs, folder, asking, key)
     assert len(runs_of(jobs.url)) == 1
 
 
-def test_a_burst_is_one_run_and_of_two_announcements_of_a_page_the_last_counts(jobs, folder, asking, key):
+def test_burst_is_one_run_and_the_last_announcement_of_a_page_wins(jobs, folder, asking, key):
     write_site(folder, {name: PAGES[name] | EDITED for name in ("p03", "p04")})
     (folder / "p00.html").unlink()
     p00 = f"{BASE}p00.html"
@@ -91,7 +91,7 @@ def test_a_burst_is_one_run_and_of_two_announcements_of_a_page_the_last_counts(j
     assert not any(source.startswith("p00.html") for source in jobs.texts())
 
 
-def test_a_repeated_delivery_does_nothing_twice(jobs, folder, asking, key):
+def test_repeated_delivery_does_nothing_twice(jobs, folder, asking, key):
     secret = jobs.run("keys", "secret", "docs").summary["secret"]
     body = json.dumps({"changed": [P03]}).encode()
     for headers in ({**key, "X-Raydex-Delivery": "7f3a"}, signed(secret, body)):
@@ -102,7 +102,7 @@ def test_a_repeated_delivery_does_nothing_twice(jobs, folder, asking, key):
     assert len(runs_of(jobs.url)) == 2
 
 
-def test_only_a_key_or_a_signature_of_the_collection_may_announce(jobs, store, asking, key):
+def test_announcing_requires_a_key_or_signature_of_the_collection(jobs, store, asking, key):
     body = json.dumps({"changed": [P03]}).encode()
     secret = jobs.run("keys", "secret", "docs").summary["secret"]
     others = bearer(store.create_key("other", ["changes"], collections=["blog"])[1])
@@ -128,7 +128,7 @@ def test_only_a_key_or_a_signature_of_the_collection_may_announce(jobs, store, a
     assert asking.post("/search", json={"question": "x"}, headers=key).status_code == 403
 
 
-def test_what_cannot_be_meant_is_an_error_that_says_so_and_a_name_of_no_collection_not_found(asking, key, store):
+def test_invalid_announcement_is_an_error_and_unknown_collection_is_404(asking, key, store):
     for body, words in (
         ({"changed": ["https://elsewhere.example/a"]}, f"outside of collection 'docs', which has {BASE}"),
         ({"changed": [P03], "deleted": [f"{P03}#usage"]}, "named as changed and as deleted"),
@@ -144,7 +144,7 @@ def test_what_cannot_be_meant_is_an_error_that_says_so_and_a_name_of_no_collecti
         assert asking.get(f"/v1/collections/{name}/changes/1", headers=admin).status_code == 404
 
 
-def test_a_page_that_cannot_be_read_is_tried_again_and_given_up(jobs, asking, key, store):
+def test_unreadable_page_is_retried_then_given_up(jobs, asking, key, store):
     id = asking.post(PATH, json={"changed": [f"{BASE}not-built-yet.html"]}, headers=key).json()["id"]
     for attempt in range(1, 6):
         with psycopg.connect(jobs.url) as connection:
@@ -157,7 +157,7 @@ def test_a_page_that_cannot_be_read_is_tried_again_and_given_up(jobs, asking, ke
         assert not any(row["due"] for row in store.announced_collections())
 
 
-def test_too_many_deletions_are_refused_and_said(jobs, asking, key):
+def test_too_many_deletions_are_refused_and_reported(jobs, asking, key):
     id = asking.post(PATH, json={"deleted": [f"{BASE}p{n:02}.html" for n in range(6)]}, headers=key).json()["id"]
     assert jobs.run("reindex", "docs", "--announced").code == 3
     refused = asking.get(f"{PATH}/{id}", headers=key).json()
@@ -179,7 +179,7 @@ class Watched:
         return rows
 
 
-def test_the_service_indexes_what_was_announced_before_it_started(jobs, store, folder, tmp_path):
+def test_service_indexes_changes_announced_before_it_started(jobs, store, folder, tmp_path):
     write_site(folder, {"p03": PAGES["p03"] | EDITED})
     id = store.announce("docs", [P03], [])
     watched = Watched(store)

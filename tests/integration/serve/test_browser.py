@@ -26,7 +26,7 @@ def url() -> Iterator[str]:
         yield url
 
 
-def test_a_renewed_browser_has_forgotten_what_pages_stored(browser: Browser, url: str) -> None:
+def test_renewed_browser_has_forgotten_stored_data(browser: Browser, url: str) -> None:
     stored = "[localStorage.x, sessionStorage.x, document.cookie]"
     browser.open(url)
     browser.evaluate("localStorage.x = sessionStorage.x = 1; document.cookie = 'x=1'")
@@ -36,13 +36,13 @@ def test_a_renewed_browser_has_forgotten_what_pages_stored(browser: Browser, url
     assert browser.evaluate(stored) == [None, None, ""]
 
 
-def test_what_runs_and_what_is_loaded_is_noticed(browser: Browser, url: str) -> None:
+def test_executed_scripts_and_loaded_files_are_detected(browser: Browser, url: str) -> None:
     browser.open(f"{url}/hostile")
     assert [dialog["message"] for dialog in browser.named("Page.javascriptDialogOpening")] == ["1"]
     assert "http://evil.example/x.png" in browser.requests()
 
 
-def test_what_a_policy_stops_is_noticed_and_scripts_of_a_test_are_not_stopped(browser: Browser, url: str) -> None:
+def test_policy_violations_are_detected_and_test_scripts_are_not_blocked(browser: Browser, url: str) -> None:
     browser.open(f"{url}/strict")
     assert browser.named("Page.javascriptDialogOpening") == []
     stopped = [entry["entry"]["text"] for entry in browser.named("Log.entryAdded")]
@@ -50,7 +50,7 @@ def test_what_a_policy_stops_is_noticed_and_scripts_of_a_test_are_not_stopped(br
     browser.wait_for("eval('1 + 1') === 2")
 
 
-def test_size_colours_and_motion_are_emulated(browser: Browser, url: str) -> None:
+def test_size_colors_and_reduced_motion_are_emulated(browser: Browser, url: str) -> None:
     matches = "['(prefers-color-scheme: dark)', '(prefers-reduced-motion)'].map(query => matchMedia(query).matches)"
     browser.open(url, width=390, dark=True, reduced_motion=True)
     assert browser.evaluate(f"[innerWidth, ...{matches}]") == [390, True, True]
@@ -58,7 +58,7 @@ def test_size_colours_and_motion_are_emulated(browser: Browser, url: str) -> Non
     assert browser.evaluate(f"[innerWidth, ...{matches}]") == [800, False, False]
 
 
-def test_what_is_not_accessible_is_found(browser: Browser, url: str) -> None:
+def test_accessibility_violations_are_found(browser: Browser, url: str) -> None:
     browser.open(url)
     assert browser.violations() == []
     browser.evaluate("document.querySelector('label').replaceWith(document.querySelector('input'))")

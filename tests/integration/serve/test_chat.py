@@ -39,7 +39,7 @@ Raw <b>markup</b>, and [7] is no source.
 """
 
 
-def test_an_answer_is_rendered_markdown_and_asks_no_other_host(site: Site) -> None:
+def test_answer_is_rendered_markdown_and_contacts_no_other_host(site: Site) -> None:
     site.engine.says = RICH
     page = site.open_and_ask()
     elements = "pre code", "table td[align=right] code", "ol > li > ul > li", "blockquote", "strong", "p > code", "h3"
@@ -58,7 +58,7 @@ def test_an_answer_is_rendered_markdown_and_asks_no_other_host(site: Site) -> No
     assert page.named("Log.entryAdded") == []
 
 
-def test_only_the_open_block_is_rendered_anew(site: Site) -> None:
+def test_only_the_open_block_is_rerendered(site: Site) -> None:
     site.engine.says, site.engine.holds_at = RICH, 160
     page = site.open()
     site.send()
@@ -69,13 +69,13 @@ def test_only_the_open_block_is_rendered_anew(site: Site) -> None:
     assert page.evaluate("[...document.querySelectorAll('.answer > *')].map(e => !!e.seen)")[:3] == [True, True, False]
 
 
-def test_a_link_is_one_when_its_definition_comes_after_it(site: Site) -> None:
+def test_link_works_even_if_its_definition_comes_later(site: Site) -> None:
     site.engine.says = "See [the guide][g], it says more.\n\nAnd more.\n\n[g]: https://d.test/guide"
     page = site.open_and_ask()
     assert page.evaluate("document.querySelector('.answer a')?.href") == "https://d.test/guide"
 
 
-def test_what_is_written_from_the_right_begins_there(site: Site) -> None:
+def test_right_to_left_text_starts_on_the_right(site: Site) -> None:
     site.engine.says = "`list.sort()` لفرز قائمة.\n\n- العنصر\n\n```python\nx = 1\n```\n\nIn English."
     page = site.open_and_ask("كيف أفرز قائمة؟")
     direction = "e => getComputedStyle(e).direction"
@@ -83,7 +83,7 @@ def test_what_is_written_from_the_right_begins_there(site: Site) -> None:
     assert page.evaluate(written) == ["rtl", "rtl", "ltr", "rtl", "ltr", "ltr"]
 
 
-def test_a_long_question_leaves_room_for_its_answer(site: Site) -> None:
+def test_long_question_leaves_room_for_its_answer(site: Site) -> None:
     page = site.open()
     question = "word " * 900
     site.ask(question.strip())
@@ -91,7 +91,7 @@ def test_a_long_question_leaves_room_for_its_answer(site: Site) -> None:
     assert page.violations() == []
 
 
-def test_what_comes_half_is_not_shown_as_something_else(site: Site) -> None:
+def test_incomplete_markdown_is_not_rendered_as_something_else(site: Site) -> None:
     """A dash below a line would make it a heading until the next word comes."""
     page = site.open()
     grow = """import('/web/chat/markdown.js').then(({LiveMarkdown}) => {
@@ -106,7 +106,7 @@ def test_what_comes_half_is_not_shown_as_something_else(site: Site) -> None:
         assert not set(page.evaluate(f"(text => {grow})({text!r})")) & {"H1", "H2", "H3", "H4", "HR"}, text
 
 
-def test_code_without_a_language_is_coloured_where_it_tells(site: Site) -> None:
+def test_code_without_a_language_is_colored_if_it_can_be_detected(site: Site) -> None:
     coloured = {
         "import ray\nray.init()": True,
         ">>> ray.init()\n{}": True,
@@ -122,7 +122,7 @@ def test_code_without_a_language_is_coloured_where_it_tells(site: Site) -> None:
     assert page.evaluate(shown) == [[f"{code}\n", it_is] for code, it_is in coloured.items()]
 
 
-def test_code_is_copied_by_its_button_and_an_answer_as_markdown_with_its_sources(site: Site) -> None:
+def test_code_and_answers_with_sources_can_be_copied(site: Site) -> None:
     site.engine.says = "Call `read_csv` [1]:\n\n```python\nimport ray  # a comment\nray.init()\n```"
     page = site.open()
     page.do(lambda page: page.context.grant_permissions(["clipboard-read", "clipboard-write"]))
@@ -136,7 +136,7 @@ def test_code_is_copied_by_its_button_and_an_answer_as_markdown_with_its_sources
     assert copied == f"{site.engine.says}\n\n**Sources**\n\n[1] [CSV](https://d.test/data#csv)"
 
 
-def test_a_number_says_its_source_on_hover_and_on_focus_until_escape(site: Site) -> None:
+def test_citation_shows_its_source_on_hover_and_focus_until_escape(site: Site) -> None:
     page = site.open_and_ask()
     for point in (lambda page: page.hover(".answer .number"), lambda page: page.focus(".answer .number")):
         page.do(point)
@@ -150,7 +150,7 @@ def test_a_number_says_its_source_on_hover_and_on_focus_until_escape(site: Site)
         page.do(lambda page: page.mouse.move(2, 2))
 
 
-def test_the_card_of_a_source_stands_at_its_number_and_goes_with_the_pointer(site: Site) -> None:
+def test_source_card_opens_at_its_citation_and_closes_with_the_pointer(site: Site) -> None:
     site.engine.says = "Call `read_csv` [1].\n\nA line.\n\nAnother line."
     rect = "JSON.parse(JSON.stringify(document.querySelector('{}').getBoundingClientRect()))"
     for width in (1200, 390):
@@ -174,7 +174,7 @@ def test_the_card_of_a_source_stands_at_its_number_and_goes_with_the_pointer(sit
         page.wait_for(f"!{IS_OPEN}")
 
 
-def test_a_press_elsewhere_and_scrolling_away_close_the_card_and_a_passing_pointer_does_not(site: Site) -> None:
+def test_source_card_closes_on_outside_clicks_and_scrolling_only(site: Site) -> None:
     site.engine.says = "Call `read_csv` [1].\n\n" + "A line.\n\n" * 60
     page = site.open_and_ask()
     page.do(lambda page: page.focus(".answer .number"))
@@ -191,7 +191,7 @@ def test_a_press_elsewhere_and_scrolling_away_close_the_card_and_a_passing_point
     page.wait_for(f"!{IS_OPEN}")
 
 
-def test_a_number_out_of_view_shows_its_card_when_it_is_tabbed_to(site: Site) -> None:
+def test_off_screen_citation_shows_its_card_when_tabbed_to(site: Site) -> None:
     site.engine.says = "Call `read_csv` [1].\n\n" + "A line.\n\n" * 60
     page = site.open_and_ask(height=500)
     page.evaluate("document.querySelector('.thread').scrollTo({top: 1e6, behavior: 'instant'})")
@@ -201,7 +201,7 @@ def test_a_number_out_of_view_shows_its_card_when_it_is_tabbed_to(site: Site) ->
     assert box["top"] > 0 and box["bottom"] < 500 and box["height"] > 20
 
 
-def test_a_follow_up_keeps_and_shows_its_context_but_for_an_answer_that_does_not_know(site: Site) -> None:
+def test_follow_up_keeps_its_context_except_after_an_unknown_answer(site: Site) -> None:
     page = site.open_and_ask()
     assert QUESTION in page.text(".composer .context")
     first = site.engine.asks[-1]
@@ -219,7 +219,7 @@ def test_a_follow_up_keeps_and_shows_its_context_but_for_an_answer_that_does_not
     assert page.count(".turn") == 0 and not page.do(lambda page: page.is_visible(".composer .context"))
 
 
-def test_an_answer_can_be_stopped(site: Site) -> None:
+def test_answer_can_be_stopped(site: Site) -> None:
     site.engine.says, site.engine.holds_at = "One two three four five six", 10
     page = site.open()
     site.send()
@@ -235,7 +235,7 @@ def test_an_answer_can_be_stopped(site: Site) -> None:
     assert "six" in page.text(".answer") and page.count(".turn") == 1
 
 
-def test_a_question_is_edited_and_asked_again(site: Site) -> None:
+def test_question_can_be_edited_and_asked_again(site: Site) -> None:
     page = site.open_and_ask()
     site.ask("And Parquet?")
     conversation = site.recorded()[0].conversation
@@ -250,7 +250,7 @@ def test_a_question_is_edited_and_asked_again(site: Site) -> None:
     assert [m.content for m in site.engine.asks[-1].history] == [QUESTION, "So."]
 
 
-def test_conversations_are_kept_listed_opened_and_deleted(site: Site) -> None:
+def test_conversations_are_stored_listed_opened_and_deleted(site: Site) -> None:
     page = site.open_and_ask("First?")
     page.click(".side .outlined")
     site.ask("Second?")
@@ -266,7 +266,7 @@ def test_conversations_are_kept_listed_opened_and_deleted(site: Site) -> None:
     assert page.evaluate(titles) == ["Second?"] and page.count(".turn") == 0
 
 
-def test_a_link_to_an_answer_is_read_by_others_and_one_to_nothing_says_so(site: Site) -> None:
+def test_shared_answer_opens_for_others_and_a_dead_link_says_so(site: Site) -> None:
     page = site.open()
     page.do(lambda page: page.context.grant_permissions(["clipboard-read", "clipboard-write"]))
     site.ask()
@@ -287,7 +287,7 @@ def test_a_link_to_an_answer_is_read_by_others_and_one_to_nothing_says_so(site: 
     assert "not shared" in page.text(".failure")
 
 
-def test_one_who_gets_no_answer_is_offered_the_closest_sections(site: Site) -> None:
+def test_reader_without_an_answer_is_offered_the_closest_sections(site: Site) -> None:
     (citation,) = site.engine.citations
     site.engine.says = "I do not know. [1]"
     other = replace(site.engine.hit, anchors=("tsv",), sources=("https://d.test/data#tsv",), headings=("Text", "TSV"))
@@ -306,7 +306,7 @@ def test_one_who_gets_no_answer_is_offered_the_closest_sections(site: Site) -> N
     assert page.evaluate(follows)
 
 
-def test_the_claims_that_no_source_bears_out_are_underlined(site: Site) -> None:
+def test_unsupported_claims_are_underlined(site: Site) -> None:
     site.engine.says = """A `first` *claim* stands [1]. The **second** `one()` does not [1]; it
 goes on. Third.
 
@@ -331,7 +331,7 @@ ABOUT = {"name": "docs", "title": "Gadgets", "pages": 1200, "chunks": 9, "publis
          "languages": ["en"], "examples": []}  # fmt: skip
 
 
-def test_an_empty_page_offers_questions_of_the_collection(site: Site) -> None:
+def test_empty_page_offers_questions_of_the_collection(site: Site) -> None:
     site.reply("/collections/docs", 200, json.dumps({**ABOUT, "examples": [QUESTION]}))
     page = site.open()
     page.wait_for("!!document.querySelector('.examples')")
@@ -341,7 +341,7 @@ def test_an_empty_page_offers_questions_of_the_collection(site: Site) -> None:
     assert page.count(".examples") == 0 and site.engine.asks[-1].question == QUESTION
 
 
-def test_a_logo_stands_in_the_header_and_is_loaded_from_nowhere(site: Site) -> None:
+def test_logo_is_shown_in_the_header_without_a_request(site: Site) -> None:
     picture = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
     for logo, shown in ((picture, True), ("https://cdn.test/logo.png", False), ("", False)):
         site.reply("/collections/docs", 200, json.dumps({**ABOUT, "logo": logo}))
@@ -353,7 +353,7 @@ def test_a_logo_stands_in_the_header_and_is_loaded_from_nowhere(site: Site) -> N
         assert (page.evaluate(seen), page.count("img")) == (shown, int(shown))
 
 
-def test_version_and_language_are_chosen_where_there_are_several(site: Site) -> None:
+def test_version_and_language_can_be_chosen_if_there_are_several(site: Site) -> None:
     site.reply("/collections/docs", 200, json.dumps({**ABOUT, "versions": ["2.0", "1.9"], "languages": ["de", "en"]}))
     page = site.open()
     page.wait_for("document.querySelectorAll('select').length === 2")
@@ -373,7 +373,7 @@ def test_version_and_language_are_chosen_where_there_are_several(site: Site) -> 
     assert site.engine.asks[-1].filters == Filters(version="1.9")
 
 
-def test_an_answer_says_who_wrote_it_and_what_it_lacks(site: Site) -> None:
+def test_answer_shows_its_author_and_its_gaps(site: Site) -> None:
     page = site.open()
     foot = f"{LAST}.querySelector('.foot').textContent"
     site.engine.changes = {"agent": "verified"}
@@ -415,7 +415,7 @@ SHOWN = """[...document.querySelectorAll('.turn')].map(turn => [
 ])"""
 
 
-def test_a_conversation_comes_back_after_a_reload_as_it_was(site: Site) -> None:
+def test_conversation_is_restored_after_a_reload(site: Site) -> None:
     page = site.open_and_ask()
     page.click("[aria-label='Good answer']")
     page.do(lambda page: page.mouse.move(2, 2))
@@ -436,7 +436,7 @@ def test_a_conversation_comes_back_after_a_reload_as_it_was(site: Site) -> None:
     assert page.count(".turn") == 0
 
 
-def test_another_tab_and_an_address_of_another_collection_begin_with_a_new_conversation(site: Site) -> None:
+def test_new_tab_or_other_collection_starts_a_new_conversation(site: Site) -> None:
     page = site.open_and_ask()
     other = page.do(lambda page: page.context.new_page())
     page.do(lambda _: other.goto(site.url))
@@ -448,7 +448,7 @@ def test_another_tab_and_an_address_of_another_collection_begin_with_a_new_conve
     assert QUESTION not in page.text(".main")
 
 
-def test_a_draft_and_a_question_that_is_not_answered_yet_survive_a_reload(site: Site) -> None:
+def test_draft_and_unanswered_question_survive_a_reload(site: Site) -> None:
     site.engine.holds_at = 0
     box = "document.querySelector('[name=question]').value"
     page = site.open()
@@ -462,7 +462,7 @@ def test_a_draft_and_a_question_that_is_not_answered_yet_survive_a_reload(site: 
     assert page.evaluate(box) == QUESTION
 
 
-def test_a_tap_shows_a_source_and_a_second_one_opens_it(site: Site) -> None:
+def test_first_tap_shows_a_source_and_the_second_opens_it(site: Site) -> None:
     page = site.open_and_ask(width=390)
     opened: list[str] = []
     page.do(lambda page: page.context.on("page", lambda other: opened.append(other.url)))
@@ -483,7 +483,7 @@ def test_a_tap_shows_a_source_and_a_second_one_opens_it(site: Site) -> None:
     assert len(opened) == 1
 
 
-def test_the_keyboard_alone_does(site: Site) -> None:
+def test_page_works_with_the_keyboard_only(site: Site) -> None:
     page = site.open()
     page.wait_for("document.activeElement.name === 'question'")
     page.type("[name=question]", "One")
@@ -499,7 +499,7 @@ def test_the_keyboard_alone_does(site: Site) -> None:
     assert expected | {"Edit and ask again", "card", "Source 1: CSV"} <= seen
 
 
-def test_the_titles_of_results_lead_to_their_sections_and_no_card_says_the_same(site: Site) -> None:
+def test_result_titles_link_to_their_sections_and_no_card_repeats_them(site: Site) -> None:
     site.engine.says = "Best matches in the documentation:\n\n**Data › CSV** [1]\n\nCall `read_csv`, **not** this."
     site.engine.changes = {"agent": "extractive", "form": "results", "claims": Claims()}
     page = site.open_and_ask()
@@ -512,7 +512,7 @@ def test_the_titles_of_results_lead_to_their_sections_and_no_card_says_the_same(
     assert page.text(".mark") == "Search results, not an answer", "it is kept in the browser"
 
 
-def test_a_quotation_says_where_it_stands_once(site: Site) -> None:
+def test_quotation_shows_its_source_once(site: Site) -> None:
     site.engine.changes = {"agent": "extractive", "claims": Claims(1, 1, 1), "confidence": "high"}
     page = site.open_and_ask()
     assert page.text(".card .title") == "CSV" and page.text(".card .place") == "Data"

@@ -17,7 +17,7 @@ def body(kind: str, error: str = "Words of the service.", **more: object) -> str
     return json.dumps({"error": error, "kind": kind, **more})
 
 
-def test_a_service_that_is_gone_leaves_the_question_in_the_box(site: Site) -> None:
+def test_question_stays_in_the_box_if_the_service_is_gone(site: Site) -> None:
     page = site.open()
     site.reply("/query/stream", 0, "")
     site.ask()
@@ -28,7 +28,7 @@ def test_a_service_that_is_gone_leaves_the_question_in_the_box(site: Site) -> No
     assert page.count(".turn") == 1 and page.evaluate(BOX) == ""
 
 
-def test_a_failure_midway_says_what_the_service_says_and_overwrites_nothing_that_was_begun(site: Site) -> None:
+def test_error_midway_is_shown_and_keeps_the_partial_answer(site: Site) -> None:
     site.engine.holds_at = 0
     site.engine.fails_midway = StoreUnavailable("away")
     page = site.open()
@@ -40,7 +40,7 @@ def test_a_failure_midway_says_what_the_service_says_and_overwrites_nothing_that
     assert "Call" in page.text(".answer") and "busy or starting" in page.text(".failure")
 
 
-def test_an_answer_that_breaks_off_keeps_what_came(site: Site) -> None:
+def test_interrupted_answer_keeps_its_partial_text(site: Site) -> None:
     page = site.open()
     events = 'event: hits\ndata: {"hits": []}\n\nevent: delta\ndata: {"text": "The first half"}\n\n'
     site.reply("/query/stream", 200, events, **{"content-type": "text/event-stream"})
@@ -49,7 +49,7 @@ def test_an_answer_that_breaks_off_keeps_what_came(site: Site) -> None:
     assert page.evaluate(BOX) == QUESTION
 
 
-def test_the_seconds_of_a_rate_limit_are_counted_down(site: Site) -> None:
+def test_rate_limit_shows_a_countdown(site: Site) -> None:
     page = site.open()
     site.reply("/query/stream", 429, body("rate", retry_after=2))
     site.ask()
@@ -61,7 +61,7 @@ def test_the_seconds_of_a_rate_limit_are_counted_down(site: Site) -> None:
 
 
 @pytest.mark.parametrize("path", ["/collections", "/query/stream"])
-def test_a_missing_key_is_asked_for_and_kept_for_the_tab(site: Site, path: str) -> None:
+def test_missing_key_is_requested_and_kept_for_the_tab(site: Site, path: str) -> None:
     sent = []
     site.browser.do(lambda page: page.on("request", lambda request: sent.append(request.headers.get("authorization"))))
     site.reply(path, 401, body("no_key"))
@@ -81,7 +81,7 @@ def test_a_missing_key_is_asked_for_and_kept_for_the_tab(site: Site, path: str) 
     assert "rdx_secret" not in page.evaluate("JSON.stringify(localStorage)")
 
 
-def test_a_refused_key_can_be_replaced(site: Site) -> None:
+def test_refused_key_can_be_replaced(site: Site) -> None:
     page = site.open()
     page.evaluate("sessionStorage.setItem('raydex-key', 'rdx_old')")
     page = site.open()
@@ -90,7 +90,7 @@ def test_a_refused_key_can_be_replaced(site: Site) -> None:
     assert "not accepted" in page.text(".failure") and page.count(".key input") == 1
 
 
-def test_nothing_indexed_shows_the_command(site: Site) -> None:
+def test_page_without_an_index_shows_the_command(site: Site) -> None:
     site.store.live.clear()
     page = site.open()
     page.wait_for("!!document.querySelector('.failure')")
@@ -98,7 +98,7 @@ def test_nothing_indexed_shows_the_command(site: Site) -> None:
     assert page.do(lambda page: page.is_visible("[name=question]"))
 
 
-def test_a_field_that_is_refused_is_named(site: Site) -> None:
+def test_refused_field_is_named(site: Site) -> None:
     page = site.open()
     site.reply("/query/stream", 422, body("invalid", "question: it is too long"))
     site.ask()
@@ -109,7 +109,7 @@ def test_a_field_that_is_refused_is_named(site: Site) -> None:
     (413, body("too_long"), ("Die Frage ist zu lang", "Kürzen Sie sie")),
     (500, body("internal", request="r123"), ("Etwas ist schiefgegangen", "Der Dienst hat versagt. (r123)")),
 ])  # fmt: skip
-def test_what_a_reader_can_not_know_in_advance_is_said_in_their_language(site: Site, status, said, shown) -> None:
+def test_unexpected_failures_are_explained_in_the_language_of_the_reader(site: Site, status, said, shown) -> None:
     site.browser.accept("de-AT,en")
     page = site.open()
     site.reply("/query/stream", status, said)
@@ -118,14 +118,14 @@ def test_what_a_reader_can_not_know_in_advance_is_said_in_their_language(site: S
     assert page.evaluate(BOX) == QUESTION
 
 
-def test_feedback_that_does_not_arrive_is_said(site: Site) -> None:
+def test_undelivered_feedback_is_reported(site: Site) -> None:
     page = site.open_and_ask()
     site.reply("/feedback", 0, "")
     page.click("[aria-label='Good answer']")
     page.wait_for("document.querySelector('.feedback').textContent.includes('Not sent')")
 
 
-def test_where_nothing_may_be_stored_one_can_ask_all_the_same(site: Site) -> None:
+def test_page_works_if_storage_is_blocked(site: Site) -> None:
     forbid = "Object.defineProperty(window, '{}', {{get() {{ throw 1 }}}});"
     forbid_all = "".join(forbid.format(name) for name in ("localStorage", "sessionStorage"))
     site.browser.do(lambda page: page.add_init_script(forbid_all))
@@ -137,7 +137,7 @@ HALF = 'event: hits\ndata: {"hits": []}\n\nevent: delta\ndata: {"text": "The fir
 STREAM = {"content-type": "text/event-stream"}
 
 
-def test_a_page_that_is_loaded_again_in_the_middle_of_an_answer_keeps_what_came(site: Site) -> None:
+def test_reload_in_the_middle_of_an_answer_keeps_the_partial_text(site: Site) -> None:
     site.engine.says, site.engine.holds_at = "Call `read_csv` [1], and more.", 15
     page = site.open()
     site.send()
@@ -153,7 +153,7 @@ def test_a_page_that_is_loaded_again_in_the_middle_of_an_answer_keeps_what_came(
     assert site.open().count(".failure") == 0
 
 
-def test_a_page_that_is_loaded_again_before_anything_came_keeps_the_question(site: Site) -> None:
+def test_reload_before_the_first_token_keeps_the_question(site: Site) -> None:
     page = site.open_and_ask()
     site.engine.holds_at = 0
     site.send("And parquet?")
@@ -163,7 +163,7 @@ def test_a_page_that_is_loaded_again_before_anything_came_keeps_the_question(sit
     assert page.count(".thumbs") == 1, "the turn before stays"
 
 
-def test_an_answer_that_was_stopped_is_there_after_a_reload(site: Site) -> None:
+def test_stopped_answer_is_still_there_after_a_reload(site: Site) -> None:
     site.engine.says, site.engine.holds_at = "Call `read_csv` [1], and more.", 15
     page = site.open()
     site.send()
@@ -174,7 +174,7 @@ def test_an_answer_that_was_stopped_is_there_after_a_reload(site: Site) -> None:
     assert page.count(".failure") == 0
 
 
-def test_asking_again_after_a_broken_stream_keeps_what_came_until_the_answer_is_whole(site: Site) -> None:
+def test_retry_after_a_broken_stream_keeps_the_old_text_until_complete(site: Site) -> None:
     page = site.open()
     site.reply("/query/stream", 200, HALF, **STREAM)
     site.ask()
@@ -194,7 +194,7 @@ def test_asking_again_after_a_broken_stream_keeps_what_came_until_the_answer_is_
 
 
 @pytest.mark.parametrize("again", ["Ask again", "Edit and ask again"])
-def test_an_answer_that_is_asked_for_again_stays_until_another_is_whole(site: Site, again: str) -> None:
+def test_regenerated_answer_replaces_the_old_one_only_when_complete(site: Site, again: str) -> None:
     page = site.open_and_ask()
     site.reply("/query/stream", 503, body("unavailable"))
     page.click(f".turn [aria-label='{again}']")
@@ -206,7 +206,7 @@ def test_an_answer_that_is_asked_for_again_stays_until_another_is_whole(site: Si
 
 
 @pytest.mark.parametrize(("status", "kind"), [(413, "too_long"), (422, "invalid"), (403, "forbidden")])
-def test_what_can_only_fail_again_is_not_offered(site: Site, status: int, kind: str) -> None:
+def test_no_retry_is_offered_if_it_can_only_fail(site: Site, status: int, kind: str) -> None:
     page = site.open()
     site.reply("/query/stream", status, body(kind, **({"limit": 2000} if kind == "too_long" else {})))
     site.ask()

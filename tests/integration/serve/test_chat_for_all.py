@@ -94,7 +94,7 @@ TOO_WIDE = "document.documentElement.scrollWidth > innerWidth"
 
 # Windows of 1,280 by 1,024 and by 900 pixels at 400 %, and a small phone on its side.
 @pytest.mark.parametrize(("width", "height"), [(320, 256), (320, 225), (568, 320)])
-def test_nothing_covers_the_text_of_a_page_at_400_percent(site: Site, width: int, height: int) -> None:
+def test_nothing_covers_the_page_text_at_400_percent(site: Site, width: int, height: int) -> None:
     about = {"name": "docs", "title": "Ray", "pages": 900, "chunks": 9, "published_at": None, "versions": []}
     more = {"languages": ["en"], "examples": ["How do I load files?", "What is a task?"]}
     site.reply("/collections/docs", 200, json.dumps({**about, **more}))
@@ -111,7 +111,7 @@ def test_nothing_covers_the_text_of_a_page_at_400_percent(site: Site, width: int
     page.do(lambda page: page.click("[name=question]"))  # Playwright refuses to click what another element covers
 
 
-def test_nothing_moves_where_that_is_wished(site: Site) -> None:
+def test_reduced_motion_is_respected(site: Site) -> None:
     site.engine.holds_at = 3
     page = site.open(reduced_motion=True)
     site.send()
@@ -122,7 +122,7 @@ def test_nothing_moves_where_that_is_wished(site: Site) -> None:
     site.await_end()
 
 
-def test_a_screen_reader_is_told_what_happens_and_not_each_word(site: Site) -> None:
+def test_screen_reader_hears_events_but_not_every_word(site: Site) -> None:
     site.engine.holds_at = 3
     page = site.open()
     site.send()

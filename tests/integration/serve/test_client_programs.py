@@ -81,7 +81,7 @@ def check(got: dict[str, Any]) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("client", ["openai", "langchain", "ai_sdk"])
-def test_a_client_in_node_asks_with_a_picture_and_tools(service: str, client: str) -> None:
+def test_node_client_asks_with_a_picture_and_tools(service: str, client: str) -> None:
     check(ask_by(client, f"{service}/v1", SECRET))
 
 
@@ -117,7 +117,7 @@ def test_langchain_asks_from_python(service: str) -> None:
 
 @needs_browser
 @pytest.mark.exhaustive
-def test_openais_client_asks_from_a_page_of_another_origin(service: str, page: Page) -> None:
+def test_openai_client_asks_from_a_page_of_another_origin(service: str, page: Page) -> None:
     page.script = bundle("openai")
     with Browser() as browser:
         browser.open(page.origin)
@@ -126,7 +126,7 @@ def test_openais_client_asks_from_a_page_of_another_origin(service: str, page: P
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("java"), reason="java is not installed")
-def test_javas_client_asks_though_it_offers_an_upgrade(service: str, tmp_path: Path) -> None:
+def test_java_client_works_although_it_offers_an_upgrade(service: str, tmp_path: Path) -> None:
     chat = {"model": "docs", "messages": [{"role": "user", "content": "How do I load csv files?"}]}
     asked = {"/query": {"question": "How?"}, "/search": {"question": "How?"}, "/v1/chat/completions": chat}
     sent = [part for path, body in asked.items() for part in (path, json.dumps(body))]

@@ -61,7 +61,7 @@ def often(each: bool) -> tuple[pytest.MarkDecorator, ...]:
         for n, unit in enumerate(UNITS)
     ],
 )
-def test_a_long_text_is_answered_up_to_the_limit_and_refused_beyond(service: str, path: str, unit: str) -> None:
+def test_long_text_is_answered_up_to_the_limit_and_refused_beyond(service: str, path: str, unit: str) -> None:
     asked = httpx.post(f"{service}{path}", json=BODIES[path](text_of(unit, LIMIT)), timeout=60)
     assert asked.status_code == 200, asked.text
     refused = httpx.post(f"{service}{path}", json=BODIES[path](text_of(unit, LONG)), timeout=60)
@@ -75,7 +75,7 @@ def test_a_long_text_is_answered_up_to_the_limit_and_refused_beyond(service: str
 @pytest.mark.parametrize(
     "unit", [pytest.param(unit, id=ascii(unit), marks=often(n % 6 == 0)) for n, unit in enumerate(UNITS)]
 )
-def test_an_agents_long_text_is_answered_up_to_the_limit_and_refused_beyond(service: str, unit: str) -> None:
+def test_long_mcp_text_is_answered_up_to_the_limit_and_refused_beyond(service: str, unit: str) -> None:
     async def ask(length: int) -> tuple[bool, str]:
         async with Client(f"{service}/mcp") as client:
             answer = await client.call_tool("ask_docs", {"question": text_of(unit, length)})

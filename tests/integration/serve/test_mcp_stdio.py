@@ -79,7 +79,7 @@ def check(results: list[Any]) -> None:
     assert wrong.is_error and "1.0, 2.0" in wrong.content[0].text
 
 
-def test_it_answers_in_its_own_process_as_soon_as_there_is_an_index(store, environment, database_url) -> None:
+def test_server_answers_in_its_own_process_once_there_is_an_index(store, environment, database_url) -> None:
     async def talk() -> None:
         async with talking(environment) as client:
             listed, found = await results(client, ("list_collections", {}), ("search_docs", {"query": "x"}))
@@ -93,7 +93,7 @@ def test_it_answers_in_its_own_process_as_soon_as_there_is_an_index(store, envir
         assert connection.execute("select channel, known from question").fetchall() == [("mcp", True)]
 
 
-def test_it_forwards_to_a_service_and_says_when_that_is_away(store, environment, tmp_path) -> None:
+def test_server_forwards_to_a_service_and_reports_if_it_is_down(store, environment, tmp_path) -> None:
     index(store)
     settings = AnswerSettings(home=tmp_path, llm={"off": True})
     app = create_app(make_engine(settings, make_retriever(settings, store)), store)
@@ -116,7 +116,7 @@ def test_it_forwards_to_a_service_and_says_when_that_is_away(store, environment,
     (("--service", "http://127.0.0.1:9", "--collection", "docs"), 2, "leave out --collection and --no-llm"),
     (("--no-llm",), 1, "raydex mcp: "),
 ])  # fmt: skip
-def test_what_it_can_not_begin_with_ends_it_with_a_message(monkeypatch, capfd, tmp_path, flags, code, said) -> None:
+def test_invalid_start_ends_with_a_message(monkeypatch, capfd, tmp_path, flags, code, said) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: None)
     monkeypatch.setattr("sys.argv", ["raydex"])
     monkeypatch.setattr("pipelines.store.DATABASE_PATIENCE_S", 0.1)
@@ -128,7 +128,7 @@ def test_what_it_can_not_begin_with_ends_it_with_a_message(monkeypatch, capfd, t
     assert said in printed.err and "Traceback" not in printed.err
 
 
-def test_it_ends_when_it_is_told_to(environment: dict[str, str]) -> None:
+def test_server_stops_on_request(environment: dict[str, str]) -> None:
     words = [sys.executable, "-m", "jobs", "mcp", "--no-llm"]
     with subprocess.Popen(
         words, env=environment, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE

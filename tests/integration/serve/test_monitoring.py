@@ -34,7 +34,7 @@ def exported() -> dict[str, set[str]]:
     return found
 
 
-def test_every_panel_and_rule_names_metrics_and_labels_that_are_exported() -> None:
+def test_panels_and_rules_use_only_exported_metrics_and_labels() -> None:
     ours, named = exported(), set()
     for expression in EXPRESSIONS:
         labels = set(re.findall(r"(\w+)=~?\"", expression))
@@ -50,7 +50,7 @@ def test_every_panel_and_rule_names_metrics_and_labels_that_are_exported() -> No
     assert set(ours) <= named, "a metric that no panel shows"
 
 
-def test_every_query_of_the_index_runs_on_the_tables(database_url: str) -> None:
+def test_every_index_query_runs_on_the_tables(database_url: str) -> None:
     queries = [target["rawSql"] for target in TARGETS if "rawSql" in target]
     assert len(queries) >= 8
     with psycopg.connect(database_url) as connection:
@@ -58,7 +58,7 @@ def test_every_query_of_the_index_runs_on_the_tables(database_url: str) -> None:
             connection.execute(re.sub(r"\$__timeFilter\(([\w.]+)\)", r"\1 > now() - interval '1 day'", query))
 
 
-def test_every_alert_has_a_summary_and_an_entry_that_says_what_to_do() -> None:
+def test_every_alert_has_a_summary_and_a_runbook_entry() -> None:
     page = (ROOT / "docs/operating.md").read_text()
     for alert in ALERTS:
         name = alert["alert"]
@@ -68,7 +68,7 @@ def test_every_alert_has_a_summary_and_an_entry_that_says_what_to_do() -> None:
         assert entry and "```" in entry[1], f"docs/operating.md has no entry for {name} with a first command"
 
 
-def test_panels_have_titles_places_and_the_data_source_that_the_reader_chooses() -> None:
+def test_panels_have_titles_positions_and_a_selectable_data_source() -> None:
     for board in DASHBOARDS:
         variables = {f"${{{variable['name']}}}" for variable in board["templating"]["list"]}
         places = [tuple(panel["gridPos"].values()) for panel in board["panels"]]
@@ -77,7 +77,7 @@ def test_panels_have_titles_places_and_the_data_source_that_the_reader_chooses()
 
 
 @pytest.mark.skipif(not shutil.which("promtool"), reason="no promtool (Debian: apt-get install prometheus)")
-def test_prometheus_wakes_whom_it_should() -> None:
+def test_prometheus_alerts_the_right_receiver() -> None:
     done: Any = subprocess.run(
         ["promtool", "test", "rules", ROOT / "tests/data/alerts.yaml"], capture_output=True, text=True, check=False
     )

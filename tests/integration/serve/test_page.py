@@ -21,7 +21,7 @@ TOO_WIDE = """[...document.querySelectorAll('button, .mark, .label, .lead, .plac
 ).map(at => at.outerHTML)"""
 
 
-def test_what_was_found_is_shown_while_a_model_reads_and_then_its_answer(site: Site, monkeypatch) -> None:
+def test_hits_are_shown_while_a_model_reads_and_then_its_answer(site: Site, monkeypatch) -> None:
     async def reads_before_it_writes(ask: Question) -> AsyncIterator[Event]:
         async for event in FakeEngine.stream(site.engine, ask):
             if isinstance(event, Delta):
@@ -43,7 +43,7 @@ def test_what_was_found_is_shown_while_a_model_reads_and_then_its_answer(site: S
     assert page.count("[name=collection]") == 0, "one collection needs no picker"
 
 
-def test_the_picker_offers_what_is_published_and_the_url_keeps_the_choice(site: Site) -> None:
+def test_picker_offers_published_collections_and_the_url_keeps_the_choice(site: Site) -> None:
     for name in ("guide", "guide@copy"):
         site.store.publish(name)
     site.store.default = "guide"
@@ -64,7 +64,7 @@ def test_the_picker_offers_what_is_published_and_the_url_keeps_the_choice(site: 
     assert page.evaluate(f"{picker}.value") == "docs"
 
 
-def test_a_reader_sees_how_far_to_rely_on_an_answer_and_who_found_its_sources(site: Site) -> None:
+def test_page_shows_the_confidence_and_the_retriever_of_an_answer(site: Site) -> None:
     (citation,) = site.engine.citations
     found, weak = replace(citation, by="attributed"), replace(citation, n=2, supported=False)
     site.engine.says = "So [1], or so [2]."
@@ -78,7 +78,7 @@ def test_a_reader_sees_how_far_to_rely_on_an_answer_and_who_found_its_sources(si
     assert page.count(".answer .number.weak") == 1
 
 
-def test_the_page_of_the_api_shows_it_and_asks_no_other_host(site: Site) -> None:
+def test_api_page_shows_the_api_and_contacts_no_other_host(site: Site) -> None:
     page = site.open("/docs")
     page.wait_for("document.querySelectorAll('.opblock').length > 10")
     page.evaluate("document.querySelector('.opblock-summary-control').click()")
@@ -88,7 +88,7 @@ def test_the_page_of_the_api_shows_it_and_asks_no_other_host(site: Site) -> None
 
 
 @pytest.mark.parametrize(("accepted", "language"), [("de-AT,en", "de"), ("tlh,ja", "ja")])
-def test_the_page_speaks_the_browsers_language(site: Site, accepted: str, language: str) -> None:
+def test_page_uses_the_language_of_the_browser(site: Site, accepted: str, language: str) -> None:
     site.browser.accept(accepted)
     site.engine.changes = {"degraded": ("bm25",)}
     texts = read_texts(language)["launcher"] | read_texts(language)["page"]

@@ -13,7 +13,7 @@ QUESTION = {"question": "How do I load csv files?", "collection": "docs", "conve
 
 
 @pytest.mark.parametrize("fails", ["fails", "fails_midway"])
-def test_a_failed_question_is_one_row_that_no_reader_takes_for_an_answer(store, database_url, fails):
+def test_failed_question_is_one_row_that_is_never_read_as_an_answer(store, database_url, fails):
     engine, recorder = FakeEngine(FakeStore()), Recorder(store)
     client = TestClient(create_app(engine, store, recorder=recorder))  # type: ignore[arg-type]
     assert client.post("/query/stream", json=QUESTION).status_code == 200

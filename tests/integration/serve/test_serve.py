@@ -79,7 +79,7 @@ def ask(http: httpx.Client, question: str, **more: Any) -> httpx.Response:
     return http.post("/query", json={"question": question, **more})
 
 
-def test_an_answer_cites_the_section_it_comes_from(client: httpx.Client) -> None:
+def test_answer_cites_the_section_it_comes_from(client: httpx.Client) -> None:
     reply = ask(client, "How do I load csv files?").json()
     assert "[1]" in reply["answer"] and "read_csv" in reply["answer"] and reply["agent"] == "extractive"
     assert reply["citations"][0]["source"] == "https://docs.test/data.html#loading-csv"
@@ -87,14 +87,14 @@ def test_an_answer_cites_the_section_it_comes_from(client: httpx.Client) -> None
     assert {"embed", "bm25", "search", "total"} <= reply["timings"].keys() and reply["id"]
 
 
-def test_search_gives_k_hits(client: httpx.Client) -> None:
+def test_search_returns_k_hits(client: httpx.Client) -> None:
     reply = client.post("/search", json={"question": "batch requests", "k": 2}).json()
     assert len(reply["hits"]) == 2 and reply["hits"][0]["source"].endswith("#batching")
     assert reply["hits"][0]["score_kind"] == "learned"
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_an_agent_asks_over_mcp(client: httpx.Client, mode: str) -> None:
+def test_agent_asks_over_mcp(client: httpx.Client, mode: str) -> None:
     async def ask_all() -> tuple[list[str | None], list[Any]]:
         told: list[str | None] = []
 
@@ -121,14 +121,14 @@ def test_collections_are_listed_and_the_page_is_served(client: httpx.Client) -> 
     assert '<script type="module"' in client.get("/").text
 
 
-def test_a_publish_is_followed_at_once(client: httpx.Client, workshop: Workshop) -> None:
+def test_publish_takes_effect_immediately(client: httpx.Client, workshop: Workshop) -> None:
     workshop.reindex({**SITE, "tune.html": {"stopping": "ASHAScheduler stops bad trials early."}})
     reply = ask(client, "ASHAScheduler").json()
     assert reply["revision"] == workshop.live().revision and reply["degraded"] == []
     assert reply["hits"][0]["source"].endswith("tune.html#stopping") and "bm25" in reply["hits"][0]["ranks"]
 
 
-def test_a_new_index_of_another_model_is_followed(client: httpx.Client, workshop: Workshop) -> None:
+def test_new_index_of_another_model_is_picked_up(client: httpx.Client, workshop: Workshop) -> None:
     before = ask(client, "csv").json()["index"]
     workshop.use("hash:32")
     workshop.reindex(SITE)
@@ -139,7 +139,7 @@ def test_a_new_index_of_another_model_is_followed(client: httpx.Client, workshop
     assert "read_csv" in reply["answer"] and reply["degraded"] == []
 
 
-def test_an_answer_is_of_one_revision_while_publishes_go_on(client: httpx.Client, workshop: Workshop) -> None:
+def test_answer_uses_one_revision_during_publishes(client: httpx.Client, workshop: Workshop) -> None:
     replies = []
     for number in range(5):
         word = f"word{number}"
@@ -159,7 +159,7 @@ def test_no_question_breaks_a_leg(client: httpx.Client, question: str) -> None:
     assert reply.status_code == 200 and reply.json()["degraded"] == []
 
 
-def test_many_clients_at_once_are_answered(client: httpx.Client) -> None:
+def test_many_concurrent_clients_are_answered(client: httpx.Client) -> None:
     async def many() -> list[int]:
         async with httpx.AsyncClient(base_url=client.base_url, timeout=60) as http:
             asked = [http.post("/query", json={"question": f"csv {n}"}) for n in range(32)]
@@ -168,7 +168,7 @@ def test_many_clients_at_once_are_answered(client: httpx.Client) -> None:
     assert set(asyncio.run(many())) == {200}
 
 
-def test_a_database_that_is_away_is_503_with_retry_after(client, database, server):
+def test_unreachable_database_is_503_with_retry_after(client, database, server):
     name = database.rpartition("/")[2]
     ending = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s"
     with psycopg.connect(server.url, autocommit=True) as connection:
@@ -260,7 +260,7 @@ async def status_of(http: httpx.AsyncClient, question: str) -> int:
 
 
 @pytest.mark.parametrize(("kind", "number"), SLOW_CLIENTS)
-def test_clients_that_send_or_read_nothing_hold_up_no_question(
+def test_clients_that_send_or_read_nothing_delay_no_question(
     client: httpx.Client, long_pages: None, kind: str, number: int
 ) -> None:
     """Bodies and heads that never come, idle sockets, unread replies."""
@@ -270,7 +270,7 @@ def test_clients_that_send_or_read_nothing_hold_up_no_question(
     assert asyncio.run(statuses_beside(str(client.base_url), SENT[kind], number)) == [200] * 5
 
 
-def test_the_config_file_is_one_that_serve_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serve_accepts_the_config_file(monkeypatch: pytest.MonkeyPatch) -> None:
     config = ServeDeploySchema.model_validate(yaml.safe_load((ROOT / "serve" / "config.yaml").read_text()))
     (application,) = config.applications
     assert application.import_path == "serve.app:build" and config.http_options.host == "127.0.0.1"
@@ -285,6 +285,6 @@ def test_serve_build_finds_an_application(monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(application, serve.Application)
 
 
-def test_without_a_database_building_says_what_to_do() -> None:
+def test_building_without_a_database_says_what_to_do() -> None:
     with pytest.raises(NoDatabase, match="DATABASE_URL"):
         build(Settings())

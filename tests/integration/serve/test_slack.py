@@ -82,7 +82,7 @@ def questions(engine):
 # ---------------------------------------------------------------------------------------------- one answer
 
 
-def test_a_mention_gets_a_message_at_once_that_becomes_the_answer_and_pings_nobody(slack, bot, engine):
+def test_mention_gets_an_immediate_message_that_becomes_the_answer(slack, bot, engine):
     began = time.monotonic()
     ts = slack.say("How do I read a CSV file?")
     (message,) = slack.wait_for_answer(ts)
@@ -105,7 +105,7 @@ def test_direct_messages_are_answered_in_their_thread(slack, bot, engine):
     assert questions(engine) == ["How do I read a CSV file?"]
 
 
-def test_edits_joins_and_bots_are_acknowledged_and_not_answered(slack, bot, engine):
+def test_edits_joins_and_bots_are_acknowledged_but_not_answered(slack, bot, engine):
     event = slack.mention("How?")
     ignored = [
         {**event, "bot_id": "B9"}, {**event, "edited": {"ts": "1"}}, {**event, "user": "U0BOT"},
@@ -120,7 +120,7 @@ def test_edits_joins_and_bots_are_acknowledged_and_not_answered(slack, bot, engi
     assert len(slack.of("chat.postMessage")) == 1
 
 
-def test_follow_ups_in_a_thread_share_its_conversation_also_after_a_restart(slack, tmp_path):
+def test_thread_follow_ups_share_a_conversation_even_after_a_restart(slack, tmp_path):
     asked = []
     with scripted(stream(answer("So [1].")), asked) as service:
         with run_slack_bot(slack, service.url, tmp_path):
@@ -139,7 +139,7 @@ def test_follow_ups_in_a_thread_share_its_conversation_also_after_a_restart(slac
 # ---------------------------------------------------------------------------------------------- long, code, tables
 
 
-def test_a_long_answer_is_several_messages_and_no_code_block_is_torn(slack):
+def test_long_answer_is_split_into_messages_without_cutting_a_code_block(slack):
     text = "\n\n".join(f"## Step {n}\n\n{'word ' * 150}[1]\n\n```python\nstep({n})\nrun({n})\n```" for n in range(12))
     with scripted(stream(answer(text), deltas=re.findall(r"(?s).{1,900}", text))) as service, \
             run_slack_bot(slack, service.url):  # fmt: skip
@@ -153,7 +153,7 @@ def test_a_long_answer_is_several_messages_and_no_code_block_is_torn(slack):
     assert rated and not any(others)
 
 
-def test_what_was_voided_is_deleted(slack):
+def test_voided_text_is_deleted(slack):
     whole = stream(answer("short")).text
     deltas = [{"text": "word " * 1800}, {"text": "short", "reset": True}]
     events = "".join(streamed(delta).text for delta in deltas)
@@ -167,7 +167,7 @@ def test_what_was_voided_is_deleted(slack):
 # ---------------------------------------------------------------------------------------------- Slack's limits
 
 
-def test_a_stream_is_edited_about_once_a_second_and_its_end_is_never_lost(service, engine, tmp_path):
+def test_stream_is_edited_about_once_a_second_and_its_end_is_never_lost(service, engine, tmp_path):
     engine.delay_s = 0.7
     with SlackServer(limited=True) as slack, run_slack_bot(slack, service, tmp_path, paced=True):
         (message,) = slack.wait_for_answer(slack.say("How?"))
@@ -181,7 +181,7 @@ def test_a_stream_is_edited_about_once_a_second_and_its_end_is_never_lost(servic
 @pytest.mark.parametrize(
     "limit", [Limit(2, 1), Limit(1, None), Limit(1, 1, body=False)], ids=["twice", "unsaid", "empty"]
 )
-def test_a_refused_edit_is_sent_again_after_the_time_that_slack_says(slack, bot, limit):
+def test_refused_edit_is_resent_after_the_time_slack_gives(slack, bot, limit):
     slack.limits["chat.update"] = limit
     (message,) = slack.wait_for_answer(slack.say("How?"))
     calls = slack.of("chat.update")
@@ -190,7 +190,7 @@ def test_a_refused_edit_is_sent_again_after_the_time_that_slack_says(slack, bot,
     assert message["text"].endswith("done")
 
 
-def test_a_refused_first_message_is_sent_again_and_its_event_acknowledged_in_time(slack, bot):
+def test_refused_first_message_is_resent_and_acknowledged_in_time(slack, bot):
     slack.limits["chat.postMessage"] = Limit(1, 3)
     ts = slack.say("How?")
     slack.wait_for(lambda: slack.acknowledged)
@@ -201,7 +201,7 @@ def test_a_refused_first_message_is_sent_again_and_its_event_acknowledged_in_tim
 
 
 @pytest.mark.parametrize("fault", ["internal_error", HTML])
-def test_a_fault_of_slack_that_passes_costs_nothing(slack, bot, fault):
+def test_temporary_slack_failure_loses_nothing(slack, bot, fault):
     slack.refusals["chat.update"] = fault
     ts = slack.say("How?")
     slack.wait_for(lambda: slack.of("chat.update"))
@@ -209,21 +209,21 @@ def test_a_fault_of_slack_that_passes_costs_nothing(slack, bot, fault):
     assert len(slack.wait_for_answer(ts)) == 1
 
 
-def test_blocks_that_slack_refuses_are_sent_as_text(slack, bot):
+def test_blocks_refused_by_slack_are_sent_as_text(slack, bot):
     slack.refuse_blocks = True
     ts = slack.say("How?")
     (message,) = slack.wait_for(lambda: [m for m in slack.thread(ts) if m["text"].endswith("done")])
     assert message["blocks"] == []
 
 
-def test_an_answer_that_can_not_be_edited_any_more_is_posted(slack, bot):
+def test_answer_that_can_no_longer_be_edited_is_posted(slack, bot):
     slack.refusals["chat.update"] = "edit_window_closed"
     ts = slack.say("How?")
     messages = slack.wait_for_answer(ts)
     assert texts(messages)[-1].endswith("done")
 
 
-def test_an_answer_that_someone_deleted_is_not_posted_again(slack, bot, engine):
+def test_answer_that_someone_deleted_is_not_posted_again(slack, bot, engine):
     engine.delay_s = 0.5
     ts = slack.say("How?")
     (message,) = slack.wait_for(lambda: slack.thread(ts))
@@ -235,7 +235,7 @@ def test_an_answer_that_someone_deleted_is_not_posted_again(slack, bot, engine):
 # ---------------------------------------------------------------------------------------------- answered once
 
 
-def test_an_event_that_is_delivered_again_also_after_a_restart_is_answered_once(slack, service, engine, tmp_path):
+def test_redelivered_event_is_answered_once_even_after_a_restart(slack, service, engine, tmp_path):
     event = slack.mention("How?")
     with run_slack_bot(slack, service, tmp_path):
         envelopes = [slack.deliver(event, attempt=attempt) for attempt in (0, 1, 2)]
@@ -249,7 +249,7 @@ def test_an_event_that_is_delivered_again_also_after_a_restart_is_answered_once(
     assert len(slack.of("chat.postMessage")) == len(engine.asks) == 1
 
 
-def test_two_bots_on_a_machine_answer_an_event_once(slack, service, engine, tmp_path):
+def test_two_bots_on_one_machine_answer_an_event_once(slack, service, engine, tmp_path):
     event = slack.mention("How?")
     with run_slack_bot(slack, service, tmp_path), run_slack_bot(slack, service, tmp_path):
         envelopes = [slack.deliver(event, socket=socket) for socket in (0, 1, 0, 1)]
@@ -258,7 +258,7 @@ def test_two_bots_on_a_machine_answer_an_event_once(slack, service, engine, tmp_
     assert len(slack.of("chat.postMessage")) == len(engine.asks) == 1
 
 
-def test_a_bot_on_another_machine_finds_the_answer_in_the_thread(slack, service, engine, tmp_path):
+def test_bot_on_another_machine_finds_the_answer_in_the_thread(slack, service, engine, tmp_path):
     event = slack.mention("How?")
     with run_slack_bot(slack, service, tmp_path / "one"), run_slack_bot(slack, service, tmp_path / "other"):
         slack.deliver(event, socket=0)
@@ -281,9 +281,7 @@ def test_two_follow_ups_in_a_thread_are_two_questions(slack, bot, engine):
 # ---------------------------------------------------------------------------------------------- what dies
 
 
-def test_what_a_killed_process_has_begun_is_finished_by_the_next_in_the_same_message(
-    slack, service, engine, tmp_path, warm
-):
+def test_next_process_finishes_the_message_of_a_killed_one(slack, service, engine, tmp_path, warm):
     engine.hangs = True
     killed = start_slack_command(slack, service, tmp_path)
     ts = slack.say("How?")
@@ -299,7 +297,7 @@ def test_what_a_killed_process_has_begun_is_finished_by_the_next_in_the_same_mes
     assert message["text"].endswith("done") and len(slack.of("chat.postMessage")) == 1
 
 
-def test_a_process_that_ends_before_its_first_message_is_asked_again(slack, service, engine, tmp_path, warm):
+def test_question_is_repeated_if_a_process_dies_before_its_first_message(slack, service, engine, tmp_path, warm):
     event = slack.mention("How?")
     slack.limits["chat.postMessage"] = Limit(1, 60)
     killed = start_slack_command(slack, service, tmp_path)
@@ -313,7 +311,7 @@ def test_a_process_that_ends_before_its_first_message_is_asked_again(slack, serv
     assert questions(engine) == ["How?"]
 
 
-def test_a_bot_that_is_stopped_finishes_what_it_has_begun(slack, service, engine, tmp_path):
+def test_stopped_bot_finishes_its_open_answers(slack, service, engine, tmp_path):
     engine.delay_s = 0.4
     with run_slack_bot(slack, service, tmp_path):
         ts = slack.say("How?")
@@ -322,14 +320,14 @@ def test_a_bot_that_is_stopped_finishes_what_it_has_begun(slack, service, engine
 
 
 @pytest.mark.parametrize("reason", ["refresh_requested", "warning", "link_disabled"])
-def test_a_disconnect_is_followed_by_a_new_connection(slack, bot, reason):
+def test_disconnect_is_followed_by_a_new_connection(slack, bot, reason):
     slack.wait_for_answer(slack.say("How?"))
     slack.disconnect(reason)
     slack.wait_for(lambda: len(slack.sockets) == 2)
     slack.wait_for_answer(slack.say("And now?"))
 
 
-def test_a_torn_connection_is_replaced(slack, service, monkeypatch):
+def test_lost_connection_is_replaced(slack, service, monkeypatch):
     monkeypatch.setattr("serve.slack.bot.PING_S", 0.5)
     with run_slack_bot(slack, service):
         slack.tear()
@@ -337,7 +335,7 @@ def test_a_torn_connection_is_replaced(slack, service, monkeypatch):
         slack.wait_for_answer(slack.say("And now?"))
 
 
-def test_a_service_that_is_away_is_said_in_the_message(slack, tmp_path):
+def test_unreachable_service_is_reported_in_the_message(slack, tmp_path):
     with run_slack_bot(slack, "http://127.0.0.1:9", tmp_path) as bot:
         ts = slack.say("How?")
         (message,) = slack.wait_for(lambda: [m for m in slack.thread(ts) if "warning" in m["text"]])
@@ -345,7 +343,7 @@ def test_a_service_that_is_away_is_said_in_the_message(slack, tmp_path):
     assert any("does not answer yet" in line for line in bot.said)
 
 
-def test_a_service_that_stops_midway_keeps_what_it_said(slack, bot, engine):
+def test_service_that_stops_midway_keeps_its_partial_text(slack, bot, engine):
     engine.fails_midway = RuntimeError("gone")
     ts = slack.say("How?")
     (message,) = slack.wait_for(lambda: [m for m in slack.thread(ts) if "warning" in m["text"]])
@@ -354,7 +352,7 @@ def test_a_service_that_stops_midway_keeps_what_it_said(slack, bot, engine):
     assert "gone" not in message["text"]
 
 
-def test_a_busy_service_is_asked_again(slack, bot, engine):
+def test_busy_service_is_asked_again(slack, bot, engine):
     engine.fails = StoreUnavailable("the database is away")
     ts = slack.say("How?")
     slack.wait_for(lambda: engine.asks)
@@ -373,7 +371,7 @@ def test_a_busy_service_is_asked_again(slack, bot, engine):
     (streamed({"text": "It is"}), "It is\n\n:warning: The answer broke off"),
     (streamed({"words": "It is"}), "Something went wrong"),
 ])  # fmt: skip
-def test_what_goes_wrong_is_said_as_a_reader_needs_it(slack, reply, said):
+def test_errors_are_explained_in_words_for_readers(slack, reply, said):
     with scripted(reply) as service, run_slack_bot(slack, service.url):
         ts = slack.say("How?")
         slack.wait_for(lambda: said in "".join(texts(slack.thread(ts))))
@@ -385,7 +383,7 @@ def test_what_goes_wrong_is_said_as_a_reader_needs_it(slack, reply, said):
 THANKS = "Thank you. This goes to the people who write the documentation."
 
 
-def test_each_person_has_a_rating_of_an_answer_that_is_acknowledged_to_them_alone(slack, bot, engine):
+def test_each_person_rates_an_answer_and_is_acknowledged_privately(slack, bot, engine):
     ts = slack.say("How?")
     (message,) = slack.wait_for_answer(ts)
     slack.press(message, RATE_UP)
@@ -399,7 +397,7 @@ def test_each_person_has_a_rating_of_an_answer_that_is_acknowledged_to_them_alon
     assert first == again != other and "U0READER" not in str(given)
 
 
-def test_a_thumbs_down_asks_for_reasons(slack):
+def test_thumbs_down_requests_reasons(slack):
     rated = []
     with scripted(lambda body: stream(answer("So.")) if "question" in body else {"id": "a1", "rating": -1}, rated) as \
             service, run_slack_bot(slack, service.url):  # fmt: skip
@@ -419,7 +417,7 @@ def test_a_thumbs_down_asks_for_reasons(slack):
 # ---------------------------------------------------------------------------------------------- workspaces, tokens
 
 
-def test_channels_of_several_workspaces_ask_their_collections():
+def test_channels_of_several_workspaces_use_their_own_collections():
     file = WorkspaceFile.model_validate({
         "collection": "docs",
         "workspaces": {
@@ -447,7 +445,7 @@ def test_channels_of_several_workspaces_ask_their_collections():
     ({"scopes": {"xoxb-T1": "chat:write"}}, "SLACK_BOT_TOKEN lacks the scopes app_mentions:read, im:history"),
     ({"refusals": {"auth.test": "account_inactive"}}, "the app was removed from the workspace: install it again"),
 ])  # fmt: skip
-def test_a_token_that_slack_refuses_is_an_error_that_says_what_to_do(slack, change, message):
+def test_token_refused_by_slack_is_an_error_that_says_what_to_do(slack, change, message):
     token = next(iter(slack.teams))
     for name, value in change.items():
         setattr(slack, name, value)
@@ -458,13 +456,13 @@ def test_a_token_that_slack_refuses_is_an_error_that_says_what_to_do(slack, chan
     assert message in str(slack.wait_for(lambda: bot.error))
 
 
-def test_scopes_that_it_can_do_without_are_named(slack):
+def test_missing_optional_scopes_are_named(slack):
     slack.scopes["xoxb-T1"] = "app_mentions:read,chat:write,im:history"
     with run_slack_bot(slack, "http://127.0.0.1:9") as bot:
         assert "without channels:history, groups:history, mpim:history a redelivered message" in bot.said[0]
 
 
-def test_many_questions_at_once_are_all_answered(service, engine, tmp_path):
+def test_many_concurrent_questions_are_all_answered(service, engine, tmp_path):
     engine.delay_s = 0.1
     with SlackServer(limited=True) as slack, run_slack_bot(slack, service, tmp_path, paced=True):
         asked = [(slack.say(f"How {n}?", channel=f"C{n % 4}"), f"C{n % 4}") for n in range(8)]

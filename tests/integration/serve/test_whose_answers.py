@@ -36,7 +36,7 @@ def ask(reader: Reader, store: Store, **more: object) -> dict[str, str]:
     return dict(reply)
 
 
-def test_neither_reads_the_others_answer_rating_or_conversation(store: Store) -> None:
+def test_sessions_cannot_read_answers_ratings_or_chats_of_each_other(store: Store) -> None:
     engine, recorder = FakeEngine(FakeStore()), Recorder(store)
     app = create_app(engine, store, recorder=recorder)  # type: ignore[arg-type]
     asking = client(protect(app, store, Policy(host="0.0.0.0"), SilentMetrics()))

@@ -103,7 +103,7 @@ def complaints(browser: Browser) -> list[str]:
     return [line for line in lines if not line.endswith("/collections/docs")]  # the scripted store describes none
 
 
-def test_a_reader_asks_from_another_origin(service: Hosting, browser: Browser) -> None:
+def test_reader_asks_from_another_origin(service: Hosting, browser: Browser) -> None:
     url = service.put("/guide.html", head=service.tag(), body=GUIDE)
     show(browser, url)
     ask(browser)
@@ -117,7 +117,7 @@ def test_a_reader_asks_from_another_origin(service: Hosting, browser: Browser) -
     assert complaints(browser) == []
 
 
-def test_no_other_collection_is_asked_where_that_of_the_tag_is_not_there(service: Hosting, browser: Browser) -> None:
+def test_missing_collection_of_the_tag_is_not_replaced_by_another(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser, collection="docz")
     browser.click("raydex-widget .launcher")
     await_one(browser, "raydex-chat .failure")
@@ -129,7 +129,7 @@ def test_no_other_collection_is_asked_where_that_of_the_tag_is_not_there(service
     assert {asked.collection for asked in service.engine.asks} == {"docz"}
 
 
-def test_what_is_typed_while_the_chat_is_loaded_is_not_lost(service: Hosting, browser: Browser) -> None:
+def test_text_typed_while_the_chat_loads_is_kept(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     browser.evaluate(f"{SHADOW}.querySelector('.launcher').click()")
     write(browser, "How do I load")
@@ -141,7 +141,7 @@ def test_what_is_typed_while_the_chat_is_loaded_is_not_lost(service: Hosting, br
 @pytest.mark.parametrize(
     ("html", "attributes", "language"), [('lang="de-CH"', {}, "de"), ('lang="en"', {"lang": "ja"}, "ja")]
 )
-def test_the_widget_speaks_the_language_of_the_page_or_the_one_it_is_told(service, browser, html, attributes, language):
+def test_widget_uses_the_language_of_the_page_or_of_its_setting(service, browser, html, attributes, language):
     texts = read_texts(language)["launcher"] | read_texts(language)["page"]
     show(browser, service.put("/guide.html", head=service.tag(**attributes), body=GUIDE, html=html), width=360)
     assert browser.text("raydex-widget .launcher") == texts["ask"]
@@ -156,7 +156,7 @@ def test_the_widget_speaks_the_language_of_the_page_or_the_one_it_is_told(servic
     assert browser.violations(SHADOW.replace("?", "") + ".host") == [] and complaints(browser) == []
 
 
-def test_a_tag_in_a_shadow_root_of_the_page_is_found_and_one_that_can_not_be_is_said(service, browser) -> None:
+def test_tag_in_a_shadow_root_is_found_or_reported(service, browser) -> None:
     said: list[str] = []
     browser.do(lambda page: page.on("console", lambda message: said.append(message.text)))
     root = '<div id="host"><template shadowrootmode="{}"><p></p>{}</template></div>'
@@ -169,7 +169,7 @@ def test_a_tag_in_a_shadow_root_of_the_page_is_found_and_one_that_can_not_be_is_
     assert len(said) == 1 and "closed shadow root" in said[0]
 
 
-def test_what_a_page_loads_before_the_chat_is_opened_is_small(service: Hosting, browser: Browser) -> None:
+def test_page_loads_little_before_the_chat_is_opened(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     loaded = [url for url in browser.requests() if url.startswith(service.url)]
     texts = [browser.evaluate(f"fetch('{url}').then(reply => reply.text())") for url in loaded]
@@ -179,7 +179,7 @@ def test_what_a_page_loads_before_the_chat_is_opened_is_small(service: Hosting, 
     assert service.witness.to("/session") == []
 
 
-def test_a_secret_key_is_refused_with_the_reason_and_never_sent(service: Hosting, browser: Browser) -> None:
+def test_secret_key_is_refused_with_the_reason_and_never_sent(service: Hosting, browser: Browser) -> None:
     said: list[str] = []
     browser.do(lambda page: page.on("console", lambda message: said.append(message.text)))
     show_guide(service, browser, key=SECRET)
@@ -197,7 +197,7 @@ def test_a_secret_key_is_refused_with_the_reason_and_never_sent(service: Hosting
     assert SECRET not in sent and service.witness.to("/session") == []
 
 
-def test_what_is_no_publishable_key_is_never_sent(service: Hosting, browser: Browser) -> None:
+def test_only_a_publishable_key_is_ever_sent(service: Hosting, browser: Browser) -> None:
     for key in ("RDX_" + "s" * 43, "sk-123", "pk_<script>", SECRET + " "):
         show_guide(service, browser, key=key.replace("<", "&lt;"))
         browser.click("raydex-widget .launcher")
@@ -212,7 +212,7 @@ EVERYTHING = """(function all(root) {
 + Object.keys(window).filter(k => /raydex/i.test(k)).map(k => String(window[k])).join()"""
 
 
-def test_a_session_is_kept_in_this_tab_alone_and_renewed_before_it_ends(service: Hosting, browser: Browser) -> None:
+def test_session_stays_in_its_tab_and_is_renewed_before_it_ends(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     ask(browser)
     ask(browser)
@@ -226,7 +226,7 @@ def test_a_session_is_kept_in_this_tab_alone_and_renewed_before_it_ends(service:
     assert len({row["key_name"] for row in service.recorder.rows[-3:]}) == 1, "the session is the same"
 
 
-def test_a_session_that_is_refused_is_opened_anew(service: Hosting, browser: Browser) -> None:
+def test_refused_session_is_reopened(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     ask(browser)
 
@@ -242,7 +242,7 @@ def test_a_session_that_is_refused_is_opened_anew(service: Hosting, browser: Bro
     assert browser.count("raydex-chat .failure") == 0
 
 
-def test_settings_that_make_no_sense_are_said_and_left_out(service: Hosting, browser: Browser) -> None:
+def test_invalid_settings_are_reported_and_ignored(service: Hosting, browser: Browser) -> None:
     said: list[str] = []
     browser.do(lambda page: page.on("console", lambda message: said.append(message.text)))
     show_guide(service, browser, accent="banana", position="top", mode="launcher popup", tittle="Ask")
@@ -251,7 +251,7 @@ def test_settings_that_make_no_sense_are_said_and_left_out(service: Hosting, bro
     assert browser.evaluate(f"{LAUNCHER_STYLE}.backgroundColor") != "rgba(0, 0, 0, 0)"
 
 
-def test_a_conversation_goes_on_where_the_page_is_loaded_again_and_on_the_next_one(service, browser):
+def test_conversation_continues_after_a_reload_and_on_the_next_page(service, browser):
     show_guide(service, browser)
     ask(browser)
     answer, key = browser.text("raydex-chat .answer"), service.recorder.rows[-1]["key_name"]
@@ -268,7 +268,7 @@ def test_a_conversation_goes_on_where_the_page_is_loaded_again_and_on_the_next_o
     assert browser.count("raydex-chat .turn") == 0
 
 
-def test_a_chat_in_the_page_and_one_over_it_keep_their_own(service: Hosting, browser: Browser) -> None:
+def test_inline_and_floating_chats_keep_separate_conversations(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser, mode="inline launcher", target="#text")
     open_chat(browser)
     ask(browser)
@@ -277,7 +277,7 @@ def test_a_chat_in_the_page_and_one_over_it_keep_their_own(service: Hosting, bro
     assert browser.count("raydex-chat.inline .turn") == 0
 
 
-def test_the_page_of_an_application_is_the_one_that_is_open(service: Hosting, browser: Browser) -> None:
+def test_open_page_follows_navigation_in_a_single_page_app(service: Hosting, browser: Browser) -> None:
     show(browser, service.put("/app", head=service.tag(), body=GUIDE))
     browser.evaluate(
         "history.pushState({}, '', '/app/install#linux'); document.body.innerHTML = '<main><h1>Install</h1></main>'"
@@ -288,7 +288,7 @@ def test_the_page_of_an_application_is_the_one_that_is_open(service: Hosting, br
     assert browser.count("raydex-widget") == 1
 
 
-def test_a_reader_says_that_questions_mean_the_open_page(service: Hosting, browser: Browser) -> None:
+def test_reader_can_ask_about_the_open_page(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     ask(browser)
     assert not service.engine.asks[-1].about_page
@@ -308,7 +308,7 @@ def test_several_tags_show_one_widget(service: Hosting, browser: Browser) -> Non
     assert browser.count("raydex-widget .launcher") == 1
 
 
-def test_settings_may_stand_behind_the_address(service: Hosting, browser: Browser) -> None:
+def test_settings_can_follow_the_script_address(service: Hosting, browser: Browser) -> None:
     tag = service.tag().replace('" data-key="', "#key=").replace('" data-collection="', "&collection=")
     assert "#key=pk_" in tag and "data-" not in tag
     show(browser, service.put("/guide.html", head=tag, body=GUIDE))
@@ -316,7 +316,7 @@ def test_settings_may_stand_behind_the_address(service: Hosting, browser: Browse
     assert service.engine.asks[-1].collection == "docs"
 
 
-def test_search_as_one_types(service: Hosting, browser: Browser) -> None:
+def test_search_while_typing(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     browser.press("Control+k")
     browser.wait_for(f"{SHADOW}.querySelector('dialog.search')?.open === true")
@@ -340,7 +340,7 @@ def test_search_as_one_types(service: Hosting, browser: Browser) -> None:
     assert not browser.evaluate(f"{SHADOW}.querySelector('dialog.search').open")
 
 
-def test_what_a_reader_opens_is_reported_to_the_service_without_a_cookie(service: Hosting, browser: Browser) -> None:
+def test_opened_results_are_reported_to_the_service_without_a_cookie(service: Hosting, browser: Browser) -> None:
     service.store.clicks.clear()
     show_guide(service, browser)
     ask(browser)
@@ -360,7 +360,7 @@ def test_what_a_reader_opens_is_reported_to_the_service_without_a_cookie(service
     eventually(lambda: service.store.clicks == {("comma sep", "https://d.test/data#csv")}, "the search's is recorded")
 
 
-def test_enter_opens_the_chosen_section(service: Hosting, browser: Browser) -> None:
+def test_enter_opens_the_selected_section(service: Hosting, browser: Browser) -> None:
     service.engine.citations = ()
     url = service.put("/guide.html", head=service.tag(), body=GUIDE)
     object.__setattr__(service.engine.hit, "sources", (f"{url}#text",))
@@ -375,7 +375,7 @@ def test_enter_opens_the_chosen_section(service: Hosting, browser: Browser) -> N
     browser.wait_for(f"location.href === {href!r}")
 
 
-def test_a_search_that_is_refused_says_so_and_the_assistant_stays_offered(service: Hosting, browser: Browser) -> None:
+def test_refused_search_says_so_and_still_offers_the_assistant(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     browser.press("Control+k")
     write(browser, "first")
@@ -386,7 +386,7 @@ def test_a_search_that_is_refused_says_so_and_the_assistant_stays_offered(servic
     assert browser.count("raydex-widget .result.ask") == 1
 
 
-def test_the_shortcuts_of_the_page_win_and_do_not_act_on_what_is_typed(service: Hosting, browser: Browser) -> None:
+def test_shortcuts_of_the_page_win_and_typing_triggers_none(service: Hosting, browser: Browser) -> None:
     own = "keys = ''; addEventListener('keydown', e => { keys += e.key; if (e.key === 'k') e.preventDefault() })"
     show(browser, service.put("/guide.html", head=f"<script>{own}</script>" + service.tag(), body=GUIDE))
     browser.press("Control+k")
@@ -397,7 +397,7 @@ def test_the_shortcuts_of_the_page_win_and_do_not_act_on_what_is_typed(service: 
     assert browser.evaluate("keys") == ""
 
 
-def test_selected_text_is_asked_about(service: Hosting, browser: Browser) -> None:
+def test_selected_text_can_be_asked_about(service: Hosting, browser: Browser) -> None:
     show(browser, service.put("/guide.html", head=service.tag(), body=GUIDE + "<input value='a field of words'>"))
     browser.evaluate(SELECT)
     browser.do(lambda page: page.locator("raydex-widget .offer").click())
@@ -409,7 +409,7 @@ def test_selected_text_is_asked_about(service: Hosting, browser: Browser) -> Non
     assert service.engine.asks[-1].question == "“The reader loads comma separated files.”\n\nWhich ones?"
 
 
-def test_the_offer_goes_with_the_selection_and_can_be_switched_off(service: Hosting, browser: Browser) -> None:
+def test_selection_offer_ends_with_the_selection_and_can_be_disabled(service: Hosting, browser: Browser) -> None:
     shown = f"{SHADOW}.querySelector('.offer')?.hidden === false"
     show_guide(service, browser)
     browser.evaluate(SELECT)
@@ -422,7 +422,7 @@ def test_the_offer_goes_with_the_selection_and_can_be_switched_off(service: Host
     assert not browser.evaluate(shown)
 
 
-def test_an_inline_chat_stands_where_the_page_wants_it_or_beside_its_tag(service: Hosting, browser: Browser) -> None:
+def test_inline_chat_appears_in_its_target_or_next_to_its_tag(service: Hosting, browser: Browser) -> None:
     tag = service.tag(mode="inline", target="#ask")
     browser.open(service.put("/guide.html", head=tag, body=GUIDE + "<div id='ask'></div>"))
     await_one(browser, "#ask raydex-chat textarea")
@@ -437,7 +437,7 @@ def test_an_inline_chat_stands_where_the_page_wants_it_or_beside_its_tag(service
     await_one(browser, "#here raydex-chat textarea")
 
 
-def test_search_alone(service: Hosting, browser: Browser) -> None:
+def test_search_mode_without_chat(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser, mode="search")
     browser.click("raydex-widget .launcher")
     write(browser, "comma")
@@ -446,7 +446,7 @@ def test_search_alone(service: Hosting, browser: Browser) -> None:
     await_one(browser, "raydex-chat .foot .actions")
 
 
-def test_a_search_field_stands_where_the_page_wants_it(service: Hosting, browser: Browser) -> None:
+def test_search_field_appears_in_its_target(service: Hosting, browser: Browser) -> None:
     tag = service.tag(mode="search", target="header")
     browser.open(service.put("/guide.html", head=tag, body=f"<header></header>{GUIDE}"))
     await_one(browser, "header raydex-search .field")
@@ -459,7 +459,7 @@ def test_a_search_field_stands_where_the_page_wants_it(service: Hosting, browser
 
 
 @pytest.mark.parametrize("policy", [STRICT, NONCES], ids=["strict", "nonces"])
-def test_it_works_under_a_policy(service: Hosting, browser: Browser, policy: str) -> None:
+def test_widget_works_under_a_content_security_policy(service: Hosting, browser: Browser, policy: str) -> None:
     tag = service.tag(accent="#b3261e").replace("<script", "<script nonce='abc'")
     show(browser, service.put("/a.html", head=tag, body=GUIDE, Content_Security_Policy=policy.format(service.url)))
     ask(browser)
@@ -483,7 +483,7 @@ def test_no_style_leaks_in_or_out(service: Hosting, browser: Browser) -> None:
     assert browser.evaluate(f"getComputedStyle({CHAT}.querySelector('.rdx')).fontSize") == "16px"
 
 
-def test_the_keyboard_stays_in_the_dialog_and_escape_leads_back(service: Hosting, browser: Browser) -> None:
+def test_focus_stays_in_the_dialog_and_escape_returns_it(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     browser.press("Tab", "Tab")
     assert browser.evaluate(f"{FOCUS}.className") == "launcher"
@@ -501,7 +501,7 @@ def test_the_keyboard_stays_in_the_dialog_and_escape_leads_back(service: Hosting
     assert browser.evaluate(f"{FOCUS}.className") == "launcher"
 
 
-def test_escape_first_stops_an_answer(service: Hosting, browser: Browser) -> None:
+def test_escape_stops_an_answer_first(service: Hosting, browser: Browser) -> None:
     service.engine.hangs = True
     show_guide(service, browser)
     open_chat(browser)
@@ -539,7 +539,7 @@ def test_everything_is_accessible(service: Hosting, browser: Browser, size: dict
     check()
 
 
-def test_a_phone_shows_the_chat_on_its_whole_screen(service: Hosting, browser: Browser) -> None:
+def test_phone_shows_the_chat_full_screen(service: Hosting, browser: Browser) -> None:
     head = '<meta name="viewport" content="width=device-width">' + service.tag()
     show(browser, service.put("/guide.html", head=head, body=GUIDE), width=390, height=800)
     open_chat(browser)
@@ -561,7 +561,7 @@ COLOURS = [
 ]
 
 
-def test_it_has_the_colours_of_the_page(service: Hosting, browser: Browser) -> None:
+def test_widget_uses_the_colors_of_the_page(service: Hosting, browser: Browser) -> None:
     for html, style, prefers_dark, expected in COLOURS:
         head = f"<style>{style}</style>" + service.tag()
         show(browser, service.put("/guide.html", head=head, body=GUIDE, html=html), dark=prefers_dark)
@@ -569,7 +569,7 @@ def test_it_has_the_colours_of_the_page(service: Hosting, browser: Browser) -> N
         assert scheme == expected, (html, style, prefers_dark)
 
 
-def test_it_follows_the_page_when_its_theme_changes(service: Hosting, browser: Browser) -> None:
+def test_widget_follows_a_theme_change_of_the_page(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     open_chat(browser)
     browser.evaluate("document.body.dataset.mdColorScheme = 'slate'")
@@ -577,7 +577,7 @@ def test_it_follows_the_page_when_its_theme_changes(service: Hosting, browser: B
     browser.wait_for(f"getComputedStyle({CHAT}.querySelector('.rdx')).backgroundColor !== 'rgb(255, 255, 255)'")
 
 
-def test_title_label_and_place_are_attributes(service: Hosting, browser: Browser) -> None:
+def test_title_label_and_position_are_attributes(service: Hosting, browser: Browser) -> None:
     words = {"title": "Ask Acme", "label": "Help", "placeholder": "How can we help?"}
     show_guide(service, browser, **words, position="bottom-left", version="2")
     assert browser.text("raydex-widget .launcher") == "Help"
@@ -590,7 +590,7 @@ def test_title_label_and_place_are_attributes(service: Hosting, browser: Browser
 @pytest.mark.parametrize(
     "missing", ["**/widget/panel.js", "**/widget/dialogs.css", "**/chat/chat.js", "**/chat/chat.css"]
 )
-def test_a_service_that_was_away_is_said_and_asked_again(service: Hosting, browser: Browser, missing: str) -> None:
+def test_unreachable_service_is_reported_and_retried(service: Hosting, browser: Browser, missing: str) -> None:
     show_guide(service, browser)
     browser.do(lambda page: page.route(missing, lambda route: route.abort()))
     browser.evaluate(f"{SHADOW}.querySelector('.launcher').click()")
@@ -604,7 +604,7 @@ def test_a_service_that_was_away_is_said_and_asked_again(service: Hosting, brows
     await_one(browser, "raydex-chat .welcome")
 
 
-def test_a_publishable_key_of_another_origin_is_not_set_up(service: Hosting, browser: Browser) -> None:
+def test_publishable_key_of_another_origin_is_not_set_up(service: Hosting, browser: Browser) -> None:
     service.put("/guide.html", head=service.tag(), body=GUIDE)
     show(browser, service.site.url.replace("127.0.0.1", "localhost") + "/guide.html")
     browser.click("raydex-widget .launcher")

@@ -61,7 +61,7 @@ def publish(service: Hosting, folder: Path) -> str:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("generator", ["Sphinx", "MkDocs"])
-def test_a_built_site_answers(service: Hosting, browser: Browser, tmp_path: Path, generator: str) -> None:
+def test_built_site_answers(service: Hosting, browser: Browser, tmp_path: Path, generator: str) -> None:
     build = {"Sphinx": build_with_sphinx, "MkDocs": build_with_mkdocs}[generator]
     url = publish(service, build(tmp_path, lines_of(generator, service)))
     browser.open(url)

@@ -69,7 +69,7 @@ def check(browser: Browser, url: str, payload: str) -> None:
     pytest.param("obedient", SAMPLE[::8], id="obedient, some"),
     *(pytest.param(way, PAYLOADS, id=way, marks=pytest.mark.exhaustive) for way in ("quoting", "obedient", "verified")),
 ])  # fmt: skip
-def test_nothing_runs_in_the_page(browser, answering, payloads, request):
+def test_no_payload_runs_in_the_page(browser, answering, payloads, request):
     retriever, book = PoisonedRetriever(), PoisonedAnswers()
     with ScriptedLLM(default=repeat_in_pieces) as llm:
         model = LLM("obedient", base_url=llm.url) if answering == "obedient" else None
@@ -98,7 +98,7 @@ SOME_OR_MORE = pytest.mark.parametrize(
 
 
 @SOME_OR_MORE
-def test_nothing_runs_in_what_markdown_becomes(browser: Browser, share: int) -> None:
+def test_no_payload_runs_in_rendered_markdown(browser: Browser, share: int) -> None:
     """The page's own renderer, without the service before it, and as the text grows character by character."""
     store = FakeStore()
     with run_server(create_app(FakeEngine(store), store)) as url:  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ def test_nothing_runs_in_what_markdown_becomes(browser: Browser, share: int) -> 
 
 
 @SOME_OR_MORE
-def test_nothing_runs_in_what_else_a_page_is_told(browser: Browser, share: int) -> None:
+def test_no_payload_runs_from_other_fields_of_a_reply(browser: Browser, share: int) -> None:
     """Names of collections, the URL, the question, its error, a comment, and sources whose address is a script."""
     store = FakeStore()
     engine = FakeEngine(store)

@@ -70,7 +70,7 @@ def check(service: Hosting, browser: Browser, payload: str) -> None:
     "payloads",
     [pytest.param(SAMPLE[::12], id="some"), pytest.param(PAYLOADS, id="all", marks=pytest.mark.exhaustive)],
 )
-def test_nothing_runs_in_the_widget(hosted, payloads, request):
+def test_no_payload_runs_in_the_widget(hosted, payloads, request):
     service, browser, retriever = hosted
     for n, (_, payload) in enumerate(payloads):
         retriever.payload = payload

@@ -58,7 +58,7 @@ def wider(store: Store) -> Iterator[WiderStore]:
         yield wider
 
 
-def test_both_texts_of_a_chunk_are_stored_and_an_index_of_before_is_read_all_the_same(store: Store) -> None:
+def test_both_texts_of_a_chunk_are_stored_and_older_indexes_still_read(store: Store) -> None:
     text = "Set `a_b` to 2 * 3 [now]."
     workshop = Workshop(store)
     workshop.reindex({"page": {"a": text}})
@@ -70,7 +70,7 @@ def test_both_texts_of_a_chunk_are_stored_and_an_index_of_before_is_read_all_the
     assert (hit.plain, plain_of(hit)) == ("", text)
 
 
-def test_a_further_column_is_published_searched_and_updated(wider: WiderStore) -> None:
+def test_additional_column_is_published_searched_and_updated(wider: WiderStore) -> None:
     wider.migrate()
     workshop = NotingWorkshop(wider)
     workshop.reindex(SITE)
@@ -86,7 +86,7 @@ def test_a_further_column_is_published_searched_and_updated(wider: WiderStore) -
     assert notes(wider) == {"second": 8}
 
 
-def test_indexes_and_staged_chunks_of_before_get_the_column(store: Store, wider: WiderStore) -> None:
+def test_older_indexes_and_staged_chunks_get_the_column(store: Store, wider: WiderStore) -> None:
     before = Workshop(store)
     before.reindex(SITE)
     lock = before.lock()
@@ -104,7 +104,7 @@ def test_indexes_and_staged_chunks_of_before_get_the_column(store: Store, wider:
     assert notes(wider) == {"of before": 8}
 
 
-def test_a_further_column_is_restored_by_its_name_and_refused_where_it_is_unknown(store, wider, tmp_path):
+def test_additional_column_is_restored_by_name_or_refused_if_unknown(store, wider, tmp_path):
     wider.migrate()
     NotingWorkshop(wider).reindex(SITE)
     manifest = dump(wider, wider.live_index("docs"), tmp_path / "docs.dump")
@@ -115,7 +115,7 @@ def test_a_further_column_is_restored_by_its_name_and_refused_where_it_is_unknow
     assert store.status("third")["indexes"] == []
 
 
-def test_a_dump_without_the_column_is_restored_with_its_default(store, wider, tmp_path):
+def test_dump_without_the_column_is_restored_with_its_default(store, wider, tmp_path):
     Workshop(store).reindex(SITE)
     dump(store, store.live_index("docs"), tmp_path / "docs.dump")
     wider.migrate()
@@ -124,7 +124,7 @@ def test_a_dump_without_the_column_is_restored_with_its_default(store, wider, tm
 
 
 @pytest.mark.parametrize("kind", [Store, WiderStore])
-def test_a_dump_of_before_columns_had_names_is_restored(kind: type[Store], store: Store) -> None:
+def test_dump_older_than_named_columns_is_restored(kind: type[Store], store: Store) -> None:
     path = DATA / "index_before_migrations.dump"
     with zipfile.ZipFile(path) as archive:
         assert "columns" not in json.loads(archive.read("manifest.json"))

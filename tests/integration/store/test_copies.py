@@ -27,7 +27,7 @@ def copied(store: Store, workshop: Workshop, **settings: int) -> Workshop:
     return copy
 
 
-def test_a_copy_is_indexed_from_the_same_pages_and_dropped_and_its_collection_stays_as_it_is(store):
+def test_copy_is_indexed_and_dropped_without_changing_its_collection(store):
     workshop = Workshop(store)
     workshop.reindex(LONG)
     before, live = workshop.texts(), workshop.live()
@@ -44,7 +44,7 @@ def test_a_copy_is_indexed_from_the_same_pages_and_dropped_and_its_collection_st
     assert (workshop.texts(), workshop.live(), store.copies("docs")) == (before, live, [])
 
 
-def test_a_copy_follows_the_pages_of_its_collection(store):
+def test_copy_follows_the_pages_of_its_collection(store):
     workshop = Workshop(store)
     workshop.reindex(small_site(4))
     copied(store, workshop)
@@ -56,7 +56,7 @@ def test_a_copy_follows_the_pages_of_its_collection(store):
     assert copy.texts() == workshop.texts()
 
 
-def test_the_only_collection_is_still_the_one_meant_when_it_has_copies(store, tmp_path):
+def test_only_collection_is_still_the_default_if_it_has_copies(store, tmp_path):
     workshop = Workshop(store)
     workshop.reindex(small_site(2))
     copied(store, workshop)

@@ -101,7 +101,7 @@ def assert_private(home: Path) -> None:
     assert [path for path in parts if path.stat().st_mode & 0o077] == []
 
 
-def test_a_second_process_finds_the_server_and_shares_it(home):
+def test_second_process_finds_and_shares_the_server(home):
     with User(home) as user:
         url = user.url
         with run_postgres(home) as mine, run_postgres(home) as again:
@@ -114,7 +114,7 @@ def test_a_second_process_finds_the_server_and_shares_it(home):
             remember(mine, "still there")
 
 
-def test_processes_that_start_at_once_where_there_is_no_home_share_one_server(new_home):
+def test_processes_started_at_once_without_a_home_share_one_server(new_home):
     """The home is private, folders above keep their rights, and one that is missing too has those of any other."""
     new_home.parent.mkdir(parents=True)
     usual = {new_home.parent: new_home.parent.stat().st_mode}
@@ -127,7 +127,7 @@ def test_processes_that_start_at_once_where_there_is_no_home_share_one_server(ne
         assert_private(new_home)
 
 
-def test_processes_that_start_at_once_share_one_server_which_stops_when_all_were_ended_and_data_stays(new_home):
+def test_processes_started_at_once_share_one_server_that_stops_after_them(new_home):
     """In a home that was open to others, which is closed, with a half made data folder, which is made anew."""
     new_home.mkdir(parents=True)
     (new_home / "postgres.log").touch(0o644)
@@ -149,7 +149,7 @@ def test_processes_that_start_at_once_share_one_server_which_stops_when_all_were
         assert words(url) == ["kept"]
 
 
-def test_a_new_user_gets_a_running_server_while_the_old_one_stops(home):
+def test_new_user_gets_a_running_server_while_the_old_one_stops(home):
     for _ in range(2):
         with User(home) as user:
             remember(user.url, "x")
@@ -157,7 +157,7 @@ def test_a_new_user_gets_a_running_server_while_the_old_one_stops(home):
         assert words(url) == ["x"] * 2
 
 
-def test_after_kill_9_of_the_server_the_same_url_answers_again_and_a_store_soon_after(home):
+def test_same_url_answers_again_after_kill_9_of_the_server(home):
     with run_postgres(home) as url, Store(url, timeout_s=1.0) as store, Store(url, retry_s=20) as patient:
         store.migrate()
         remember(url, "committed")
@@ -180,7 +180,7 @@ def _answers(store: Store) -> bool:
     return True
 
 
-def test_a_killed_keeper_is_replaced_under_the_same_url_while_its_users_work(home):
+def test_killed_keeper_is_replaced_under_the_same_url_while_users_work(home):
     """Nobody has to ask for it: whoever uses the server has it kept. Who comes meanwhile finds it too."""
     with run_postgres(home) as url, Store(url, retry_s=30) as store:
         store.migrate()
@@ -215,7 +215,7 @@ def keepers(home: Path) -> list[int]:
     return [pid for pid, line in lines.items() if "pipelines.keeper" in line and str(home) in line]
 
 
-def test_a_server_that_ends_again_and_again_is_started_with_growing_pauses_until_it_runs(home):
+def test_server_that_keeps_crashing_is_restarted_with_growing_delays(home):
     with run_postgres(home) as url:
         version = (home / "postgres" / "PG_VERSION").rename(home / "aside")
         kill_9(postmaster(home))
@@ -261,7 +261,7 @@ OF_THE_MACHINE = [
 ]
 
 
-def test_the_url_that_jobs_get_runs_no_program_and_reads_no_file(database_url, server, request):
+def test_url_for_jobs_cannot_run_programs_or_read_files(database_url, server, request):
     held = []
     # The same role: this server's databases differ from that of a home by their names.
     assert urlsplit(database_url)._replace(path="") == urlsplit(read_url(server.home))._replace(path="")
@@ -281,7 +281,7 @@ def test_the_url_that_jobs_get_runs_no_program_and_reads_no_file(database_url, s
     assert rights == (False,) * 5 and roles == []
 
 
-def test_tables_of_the_superuser_are_carried_over_to_the_owner(home):
+def test_superuser_tables_are_transferred_to_the_owner(home):
     """The homes of earlier versions: everything belongs to the superuser, whose URL everybody had."""
     with run_postgres(home) as url:
         with Store(url) as store:
@@ -311,7 +311,7 @@ def test_tables_of_the_superuser_are_carried_over_to_the_owner(home):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the server as somebody else")
-def test_as_root_the_server_runs_without_rights(server):
+def test_server_started_by_root_runs_unprivileged(server):
     status = Path(f"/proc/{postmaster(server.home)}/status").read_text()
     uids = next(line.split()[1:] for line in status.splitlines() if line.startswith("Uid:"))
     capabilities = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
@@ -319,7 +319,7 @@ def test_as_root_the_server_runs_without_rights(server):
     assert int(capabilities, 16) == 1 << 2  # CAP_DAC_READ_SEARCH: passing through folders, nothing else
 
 
-def test_the_server_listens_on_loopback_alone_and_asks_for_a_password(database_url):
+def test_server_listens_only_on_loopback_and_requires_a_password(database_url):
     parts = psycopg.conninfo.conninfo_to_dict(database_url)
     assert parts["host"] == "127.0.0.1"
     with pytest.raises(psycopg.OperationalError, match="password"):
@@ -328,7 +328,7 @@ def test_the_server_listens_on_loopback_alone_and_asks_for_a_password(database_u
         assert connection.execute("show listen_addresses").fetchone() == ("127.0.0.1",)
 
 
-def test_a_server_that_cannot_start_is_an_error_with_its_last_words(new_home):
+def test_server_that_cannot_start_is_an_error_with_its_last_log_lines(new_home):
     new_home.mkdir(parents=True)
     (new_home / "postgres").mkdir()  # not a data folder
     (new_home / "postgres" / "PG_VERSION").write_text("9.6\n")

@@ -10,7 +10,7 @@ from kit.api import wait_for
 from pipelines.store import BadKey, KeyNameTaken, NoSuchKey, Store, key_hash
 
 
-def test_a_key_opens_until_it_is_revoked_and_its_name_stays_taken(store: Store) -> None:
+def test_key_works_until_revoked_and_its_name_stays_taken(store: Store) -> None:
     key, token = store.create_key("ci", ["admin", "query"], rate_per_minute=60)
     assert token.startswith("rdx_") and len(token) == 47
     assert key.scopes == ("admin", "query") and key.may("query") and key.rate_per_minute == 60
@@ -27,7 +27,7 @@ def test_a_key_opens_until_it_is_revoked_and_its_name_stays_taken(store: Store) 
         store.revoke_key("nobody")
 
 
-def test_a_key_opens_until_it_expires_and_its_secret_is_kept_nowhere(store: Store, database_url: str) -> None:
+def test_key_works_until_it_expires_and_its_secret_is_never_stored(store: Store, database_url: str) -> None:
     _, token = store.create_key("trial", expires_days=1)
     assert store.find_key(key_hash(token)) is not None
     with psycopg.connect(database_url) as connection:
@@ -38,7 +38,7 @@ def test_a_key_opens_until_it_expires_and_its_secret_is_kept_nowhere(store: Stor
     assert store.find_key(key_hash(token)) is None
 
 
-def test_a_bucket_that_is_full_again_is_forgotten(store: Store, database_url: str) -> None:
+def test_full_bucket_is_forgotten(store: Store, database_url: str) -> None:
     store.take_token("address 00.9", 20, 20)
     store.take_token("address 00.10", 20, 20)
     with psycopg.connect(database_url) as connection:
@@ -49,7 +49,7 @@ def test_a_bucket_that_is_full_again_is_forgotten(store: Store, database_url: st
     assert left == [("address 00.10",)]
 
 
-def test_a_publishable_key_is_bound_and_may_only_ask(store: Store) -> None:
+def test_publishable_key_is_bound_and_can_only_query(store: Store) -> None:
     key, token = store.create_key("site", origins=["https://Docs.test/", "https://docs.test"], collections=["docs"])
     assert token.startswith("pk_") and key.publishable and key.scopes == ("ask",)
     assert key.origins == ("https://docs.test",) and key.collections == ("docs",)
@@ -58,7 +58,7 @@ def test_a_publishable_key_is_bound_and_may_only_ask(store: Store) -> None:
     assert key.sees("docs") and not key.sees("other") and store.create_key("ci")[0].sees("other")
 
 
-def test_the_origins_of_valid_keys_are_bound(store: Store, database_url: str) -> None:
+def test_bound_origins_are_those_of_valid_keys(store: Store, database_url: str) -> None:
     store.create_key("one", origins=["https://a.test", "https://b.test"])
     store.create_key("two", origins=["https://b.test", "https://c.test"])
     store.create_key("old", origins=["https://d.test"], expires_days=1)
@@ -69,7 +69,7 @@ def test_the_origins_of_valid_keys_are_bound(store: Store, database_url: str) ->
     assert store.bound_origins() == {"https://a.test", "https://b.test"}
 
 
-def test_all_replicas_share_one_secret_which_is_made_again_where_it_was_deleted(store, database_url):
+def test_all_replicas_share_one_secret_which_is_recreated_if_deleted(store, database_url):
     first = store.service_secret()
     with Store(database_url) as other:
         assert len(first) == 32 and other.service_secret() == first
@@ -91,7 +91,7 @@ def test_all_replicas_share_one_secret_which_is_made_again_where_it_was_deleted(
         ("a", {"expires_days": math.nan}, "nan"),
     ],
 )
-def test_a_key_that_can_not_be_made_is_named(store: Store, name: str, more: dict[str, object], words: str) -> None:
+def test_invalid_key_request_names_the_error(store: Store, name: str, more: dict[str, object], words: str) -> None:
     with pytest.raises(BadKey, match=words):
         store.create_key(name, **more)  # type: ignore[arg-type]
     assert store.list_keys() == []
@@ -100,7 +100,7 @@ def test_a_key_that_can_not_be_made_is_named(store: Store, name: str, more: dict
 # ------------------------------------------------------------------------------------------------ rate
 
 
-def test_one_bucket_is_shared_by_all_replicas(database_url: str) -> None:
+def test_all_replicas_share_one_bucket(database_url: str) -> None:
     def replica(_: int) -> list[bool]:
         with Store(database_url) as own:
             return [own.take_token("k", 6, 10).allowed for _ in range(20)]
@@ -110,7 +110,7 @@ def test_one_bucket_is_shared_by_all_replicas(database_url: str) -> None:
     assert len(taken) == 60 and 10 <= sum(taken) <= 12  # a token more every 10 s
 
 
-def test_a_bucket_refills_with_time_and_never_beyond_its_depth(store: Store, database_url: str) -> None:
+def test_bucket_refills_over_time_up_to_its_depth(store: Store, database_url: str) -> None:
     assert [store.take_token("k", 60, 2).allowed for _ in range(3)] == [True, True, False]
     refused = store.take_token("k", 60, 2)
     assert not refused.allowed and 0 < refused.retry_after_s <= 1 and 0 <= refused.remaining < 1
@@ -120,7 +120,7 @@ def test_a_bucket_refills_with_time_and_never_beyond_its_depth(store: Store, dat
     assert [store.take_token("k", 60, 2).allowed for _ in range(3)] == [True, True, False]
 
 
-def test_a_clock_that_goes_back_takes_nothing_away_and_locks_nobody_out(store: Store, database_url: str) -> None:
+def test_clock_set_back_takes_nothing_away_and_locks_nobody_out(store: Store, database_url: str) -> None:
     store.take_token("k", 60, 5)
     with psycopg.connect(database_url) as connection:
         connection.execute("update rate_bucket set updated = updated + interval '1 hour'")

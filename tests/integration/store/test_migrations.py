@@ -71,7 +71,7 @@ def applied(url: str) -> list[tuple[int, str]]:
 # ---------------------------------------------------------------------------------------------- from the old schema
 
 
-def test_an_old_database_gets_the_schema_of_a_new_one(old_database_url: str, store: Store) -> None:
+def test_old_database_gets_the_schema_of_a_new_one(old_database_url: str, store: Store) -> None:
     with Store(old_database_url) as old:
         old.migrate()
     assert schema(old_database_url) == schema(store.url)
@@ -104,7 +104,7 @@ def test_everything_in_an_old_database_is_readable_and_searchable(old_database_u
         assert store.get_judgements(["h1"])["h1"].score == 4.0
 
 
-def test_an_old_database_is_indexed_further_and_what_a_dead_run_embedded_is_used(old_database_url: str) -> None:
+def test_old_database_is_updated_and_vectors_of_a_dead_run_are_reused(old_database_url: str) -> None:
     with Store(old_database_url) as store:
         store.migrate()
         workshop = Workshop(store, "docs", "hash:8")
@@ -124,7 +124,7 @@ def remove_from(folder: Path, number: int) -> None:
             path.unlink()
 
 
-def test_copies_of_before_their_originals_were_kept_are_not_read_again(old_database_url: str, folder: Path) -> None:
+def test_copies_without_a_recorded_original_are_not_reread(old_database_url: str, folder: Path) -> None:
     """The reasons are those that the version before wrote."""
     remove_from(folder, 17)
     copies = {"p00?ref=x": f"same content as {BASE}p00", "p00-copy": f"same page as {BASE}p00"}
@@ -146,7 +146,7 @@ def test_copies_of_before_their_originals_were_kept_are_not_read_again(old_datab
         assert store.pages_to_index("docs", 99, live.id, "other rules", [BASE + url for url in copies]) == []
 
 
-def test_answers_of_before_they_were_documents_are_read_as_they_were(empty_database_url: str, folder: Path) -> None:
+def test_answers_older_than_answer_documents_still_read(empty_database_url: str, folder: Path) -> None:
     """The rows are those that the version before wrote: an answer, one that does not know, a failure."""
     remove_from(folder, 12)
     rows = json.loads((DATA / "questions_before_documents.json").read_text())
@@ -178,7 +178,7 @@ def test_answers_of_before_they_were_documents_are_read_as_they_were(empty_datab
 # ---------------------------------------------------------------------------------------------- further migrations
 
 
-def test_a_migration_is_applied_whole_or_not_at_all_and_loses_nothing(old_database_url, folder, tmp_path):
+def test_migration_is_applied_completely_or_not_at_all_and_loses_nothing(old_database_url, folder, tmp_path):
     name = further(folder, "create table half (id integer); alter table question drop column answer; select 1 / 0")
     (tmp_path / "001_schema.sql").write_text("drop table question; select 1 / 0")
     with Store(old_database_url) as store:
@@ -201,7 +201,7 @@ def test_a_migration_is_applied_whole_or_not_at_all_and_loses_nothing(old_databa
 
 
 @pytest.mark.parametrize("url_of", ["empty_database_url", "old_database_url"])
-def test_each_migration_is_applied_once_however_many_migrate_at_once(url_of, folder, request):
+def test_each_migration_is_applied_once_despite_concurrent_migrations(url_of, folder, request):
     url = request.getfixturevalue(url_of)
     further(folder, "create table once (id integer); insert into once values (1)")
     further(folder, "update once set id = id + 1")
@@ -217,7 +217,7 @@ def test_each_migration_is_applied_once_however_many_migrate_at_once(url_of, fol
     assert len(applied(url)) == len(read_migrations(folder))
 
 
-def test_a_database_that_is_newer_than_the_code_is_refused_with_its_migration(store: Store, folder: Path) -> None:
+def test_database_newer_than_the_code_is_refused_with_its_migration(store: Store, folder: Path) -> None:
     name = further(folder, "create table of_the_future (id integer)")
     store.migrate(folder)
     with pytest.raises(UnusableDatabase, match=rf"newer version of Raydex .*{name}.*upgrade Raydex") as caught:
@@ -242,7 +242,7 @@ def limited_url(database_url: str, superuser_url: str) -> Iterator[str]:
         connection.execute("drop role limited")
 
 
-def test_a_role_that_may_not_create_tables_uses_what_is_up_to_date_or_is_told_who_must_migrate(limited_url, folder):
+def test_role_without_create_rights_works_unless_a_migration_is_due(limited_url, folder):
     with Store(limited_url) as store:
         store.migrate()
         store.record_feedback("q1", 1)
@@ -252,7 +252,7 @@ def test_a_role_that_may_not_create_tables_uses_what_is_up_to_date_or_is_told_wh
             store.migrate(folder)
 
 
-def test_databases_are_given_to_one_role_at_once(superuser_url: str, empty_database_url: str) -> None:
+def test_concurrent_grants_to_one_role_succeed(superuser_url: str, empty_database_url: str) -> None:
     """As by two commands that start at a time: without an order Postgres fails with "tuple concurrently updated"."""
     with ThreadPoolExecutor(8) as threads:
         given = [

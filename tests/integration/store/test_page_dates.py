@@ -33,7 +33,7 @@ def dates(store: Store) -> tuple[datetime, datetime]:
     return row["checked"], row["changed"]
 
 
-def test_a_page_is_checked_by_each_good_fetch_and_changed_by_a_new_content(store, run):
+def test_each_good_fetch_checks_a_page_and_only_new_content_changes_it(store, run):
     save = lambda **page: store.save_pages("docs", run, [FetchedPage(URL, **page)])  # noqa: E731
     save(state="ok", body=b"one")
     checked, changed = dates(store)
@@ -49,7 +49,7 @@ def test_a_page_is_checked_by_each_good_fetch_and_changed_by_a_new_content(store
     assert (last > again, new > changed) == (True, True)
 
 
-def test_an_answer_has_the_dates_of_its_sources_and_is_as_fresh_as_the_oldest(store, run):
+def test_answer_has_the_dates_of_its_sources_and_the_age_of_the_oldest(store, run):
     store.save_pages("docs", run, [FetchedPage(url, "ok", body=b"x") for url in (URL, f"{URL}b")])
     with psycopg.connect(store.url) as connection:
         connection.execute("update page set checked_at = '2026-01-02T03:04:05Z' where url = %s", [f"{URL}b"])
@@ -62,7 +62,7 @@ def test_an_answer_has_the_dates_of_its_sources_and_is_as_fresh_as_the_oldest(st
     assert Answer.from_dict(dated.to_dict()).citations == dated.citations
 
 
-def test_an_answer_without_the_database_is_undated():
+def test_answer_without_the_database_has_no_dates():
     class Away:
         def page_dates(self, collection: str, urls: object) -> dict:
             raise StoreUnavailable("gone")
@@ -72,7 +72,7 @@ def test_an_answer_without_the_database_is_undated():
     assert answer.as_of == ""
 
 
-def test_pages_that_fail_for_days_are_counted(store, run):
+def test_pages_failing_for_days_are_counted(store, run):
     store.save_pages("docs", run, [FetchedPage(URL, "ok", body=b"x")])
     store.save_pages("docs", run, [FetchedPage(url, "failed", error="x") for url in (URL, f"{URL}new")])
     assert store.freshness("docs").failing == 0
@@ -85,7 +85,7 @@ def test_pages_that_fail_for_days_are_counted(store, run):
     assert store.freshness("docs").last_run is not None
 
 
-def test_a_refused_night_makes_nothing_fresh(store, run):
+def test_refused_night_makes_nothing_fresh(store, run):
     good = store.freshness("docs").last_run
     done(store, "nightly", night={"verdict": "refused"})
     assert store.freshness("docs").last_run == good
@@ -93,14 +93,14 @@ def test_a_refused_night_makes_nothing_fresh(store, run):
     assert store.freshness("docs").last_run > good
 
 
-def test_the_last_good_run_is_remembered_so_that_its_age_is_a_warning(store, run):
+def test_last_good_run_is_remembered_so_its_age_can_trigger_a_warning(store, run):
     with psycopg.connect(store.url) as connection:
         connection.execute("update run set started = started - interval '90 days', ended = ended - interval '90 days'")
     assert store.forget_past("docs") == (0, 0)
     assert any("no full run" in warning for warning in store.freshness("docs").warnings())
 
 
-def test_runs_and_pages_that_left_the_site_are_forgotten_once_they_are_old(store, run):
+def test_old_runs_and_removed_pages_are_deleted(store, run):
     done(store)
     now = done(store)
     gone = [FetchedPage(f"{URL}{n}", "gone") for n in range(2)]

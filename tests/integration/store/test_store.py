@@ -61,7 +61,7 @@ def page_row(store: Store, path: str) -> dict:
 # ---------------------------------------------------------------------------------------------- the database itself
 
 
-def test_a_database_that_may_not_have_pgvector_is_a_clear_error(empty_database_url):
+def test_database_without_permission_for_pgvector_is_a_clear_error(empty_database_url):
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
         connection.execute("create role without_rights login password 'x'")
         connection.execute("grant create on schema public to without_rights")
@@ -78,14 +78,14 @@ def test_a_database_that_may_not_have_pgvector_is_a_clear_error(empty_database_u
 
 
 @pytest.mark.parametrize("version", ["0.8.1", "0.7.4", "0.8"])
-def test_a_pgvector_that_is_too_old_is_a_clear_error(database_url, superuser_url, version):
+def test_outdated_pgvector_is_a_clear_error(database_url, superuser_url, version):
     with psycopg.connect(superuser_url, autocommit=True) as connection:
         connection.execute("update pg_extension set extversion = %s where extname = 'vector'", [version])
     with pytest.raises(UnusableDatabase, match=rf"pgvector {version} is too old.*0\.8\.2"):
         Store(database_url).migrate()
 
 
-def test_sessions_that_were_ended_are_replaced_without_an_error(store, workshop):
+def test_terminated_sessions_are_replaced_without_an_error(store, workshop):
     workshop.reindex(small_site(2))
     index = workshop.live()
     with ThreadPoolExecutor(4) as threads:
@@ -97,21 +97,21 @@ def test_sessions_that_were_ended_are_replaced_without_an_error(store, workshop)
     assert search_index(store, index, [], ["x"], 5).revision == 1
 
 
-def test_what_failed_on_a_connection_that_was_lost_is_what_is_raised(store):
+def test_original_error_is_raised_when_its_connection_is_lost(store):
     connection = psycopg.connect(store.url)
     with pytest.raises(ZeroDivisionError), autocommit(connection):
         connection.close()
         raise ZeroDivisionError
 
 
-def test_options_of_the_url_hold_for_every_session_beside_our_own(database_url):
+def test_url_options_apply_to_every_session_along_with_ours(database_url):
     with Store(f"{database_url}?options=-c%20work_mem%3D5MB") as store:
         settings = "select current_setting('work_mem'), current_setting('jit')"
         row = store._do(lambda connection: connection.cursor(row_factory=tuple_row).execute(settings).fetchone())
     assert row == ("5MB", "off")
 
 
-def test_a_statement_that_was_broken_off_is_not_tried_again_and_says_what_to_raise(database_url):
+def test_cancelled_statement_is_not_retried_and_names_the_limit_to_raise(database_url):
     tried = []
 
     def broken_off(connection):
@@ -126,7 +126,7 @@ def test_a_statement_that_was_broken_off_is_not_tried_again_and_says_what_to_rai
     assert len(tried) == 2
 
 
-def test_what_a_run_builds_has_no_time_out(database_url):
+def test_builds_have_no_statement_timeout(database_url):
     url = f"{database_url}?options=-c%20statement_timeout%3D1min"
     with Store(url) as store, hold_collection(store, "docs") as lock:
         run = lock.begin("reindex", {})
@@ -138,7 +138,7 @@ def test_what_a_run_builds_has_no_time_out(database_url):
 # ---------------------------------------------------------------------------------------------- pages
 
 
-def test_a_failed_fetch_keeps_the_body_and_counts_its_attempts(store):
+def test_failed_fetch_keeps_the_body_and_counts_its_attempts(store):
     first, second, third, fourth = (begin(store) for _ in range(4))
     store.save_pages("docs", first, [fetched("a", {"s": "one"}, links=("https://docs.test/b",))])
     body = page_row(store, "a")["body"]
@@ -154,7 +154,7 @@ def test_a_failed_fetch_keeps_the_body_and_counts_its_attempts(store):
     assert store.page_counts("docs", fourth)["unchanged"] == 1
 
 
-def test_counts_say_what_a_run_saw(store):
+def test_counts_describe_the_pages_of_a_run(store):
     first, second = begin(store), begin(store)
     store.save_pages("docs", first, [fetched(path, {"s": path}) for path in "abcde"])
     again = {"a": {"s": "a"}, "b": {"s": "other"}, "c": "gone", "d": "failed", "e": "skipped", "new": {"s": "new"}}
@@ -165,7 +165,7 @@ def test_counts_say_what_a_run_saw(store):
     }  # fmt: skip
 
 
-def test_an_etag_is_offered_only_for_a_body_that_is_stored(store):
+def test_etag_is_sent_only_if_the_body_is_stored(store):
     run = begin(store)
     store.save_pages("docs", run, [fetched("a", {"s": "one"}, etag='"1"'), fetched("b", "failed", etag='"2"')])
     known = store.known_page("docs", BASE + "a")
@@ -176,7 +176,7 @@ def test_an_etag_is_offered_only_for_a_body_that_is_stored(store):
     assert store.known_page("other", BASE + "a") is None
 
 
-def test_known_urls_come_in_full_however_many(store):
+def test_all_known_urls_are_returned_at_any_count(store):
     run = begin(store)
     store.save_pages("docs", run, [fetched(f"{n:04}", {"s": str(n)}) for n in range(2_050)])
     urls = store.known_urls("docs")
@@ -187,7 +187,7 @@ def test_known_urls_come_in_full_however_many(store):
     assert [url for row in ranges for url in store.urls_in_range("docs", row["first"], row["last"])] == urls
 
 
-def test_a_page_whose_claimed_texts_were_lost_on_their_way_is_still_to_do(store, workshop):
+def test_page_with_lost_claimed_texts_is_still_pending(store, workshop):
     """As a node does that dies with what it had read: the page is staged, and nobody embeds its texts."""
 
     def to_do() -> list[int]:
@@ -211,7 +211,7 @@ def test_a_page_whose_claimed_texts_were_lost_on_their_way_is_still_to_do(store,
     assert to_do() == []
 
 
-def test_pages_that_a_complete_run_did_not_see_are_gone_below_its_prefix_only(store):
+def test_pages_missed_by_a_complete_run_are_gone_only_below_its_prefix(store):
     first, second = begin(store), begin(store)
     store.save_pages("docs", first, [fetched(path, {"s": path}) for path in ("in/a", "in/b", "out/c")])
     store.save_pages("docs", second, [fetched("in/a", {"s": "in/a"})])
@@ -219,7 +219,7 @@ def test_pages_that_a_complete_run_did_not_see_are_gone_below_its_prefix_only(st
     assert [page_row(store, path)["state"] for path in ("in/a", "in/b", "out/c")] == ["ok", "gone", "ok"]
 
 
-def test_a_page_that_cannot_be_read_is_tried_thrice_and_again_when_it_changes(store, workshop):
+def test_unreadable_page_is_tried_three_times_and_again_when_it_changes(store, workshop):
     def to_do(run):
         return [entry.page.url for entry in store.pages_to_index("docs", run, None, "", [BASE + "a"])]
 
@@ -245,7 +245,7 @@ def test_a_page_that_cannot_be_read_is_tried_thrice_and_again_when_it_changes(st
     assert (row["state"], row["attempts"], row["unreadable"], row["error"]) == ("ok", 0, None, None)
 
 
-def test_copies_are_left_out_until_they_are_none(store):
+def test_copies_are_skipped_until_they_differ(store):
     run = begin(store)
     store.save_pages("docs", run, [fetched("a", {"s": "same"}), fetched("b", {"s": "same"}), fetched("f", "failed")])
     store.mark_duplicates("docs", run, {BASE + "b": BASE + "a", BASE + "f": BASE + "a"})
@@ -256,7 +256,7 @@ def test_copies_are_left_out_until_they_are_none(store):
     assert (page_row(store, "b")["state"], page_row(store, "b")["error"]) == ("ok", None)
 
 
-def test_a_known_copy_is_not_read_again_until_a_text_changes(store):
+def test_known_copy_is_not_reread_until_a_text_changes(store):
     def to_read(run: int) -> list[str]:
         return [entry.page.url for entry in store.pages_to_index("docs", run, None, "", [BASE + "a", BASE + "b"])]
 
@@ -271,7 +271,7 @@ def test_a_known_copy_is_not_read_again_until_a_text_changes(store):
     assert to_read(third) == [BASE + "a", BASE + "b"]
 
 
-def test_a_sketch_counts_for_the_text_that_it_is_of(store):
+def test_sketch_is_valid_only_for_its_own_text(store):
     run = begin(store)
     store.save_pages("docs", run, [fetched("a", {"s": "x"}), fetched("b", {"s": "x"})])
     store.save_sketches("docs", {BASE + "a": "1234", BASE + "b": ""})
@@ -280,7 +280,7 @@ def test_a_sketch_counts_for_the_text_that_it_is_of(store):
     assert store.page_sketches("docs", [BASE + "a", BASE + "b"]) == {BASE + "b": ""}
 
 
-def test_why_pages_are_left_out_is_counted_by_reason(store):
+def test_skipped_pages_are_counted_by_reason(store):
     run = begin(store)
     pages = [fetched(path, {"s": path}) for path in ("a", "b", "c")]
     pages += [FetchedPage(BASE + "d", "skipped", error="robots.txt"), FetchedPage(BASE + "e", "redirect", 301)]
@@ -294,7 +294,7 @@ def test_why_pages_are_left_out_is_counted_by_reason(store):
     assert store.left_out("docs", run + 1) == []
 
 
-def test_copies_that_stay_copies_are_not_written_again(store):
+def test_unchanged_copies_are_not_rewritten(store):
     def written() -> list[tuple[str, ...]]:
         with psycopg.connect(store.url) as connection:
             return connection.execute(
@@ -312,7 +312,7 @@ def test_copies_that_stay_copies_are_not_written_again(store):
     assert [one for one in written() if one in before] == [one for one in before if one[0] != BASE + "b"]
 
 
-def test_what_was_staged_of_a_duplicate_is_dropped(store, workshop):
+def test_staged_rows_of_a_duplicate_are_dropped(store, workshop):
     run = begin(store)
     store.save_pages("docs", run, [fetched("b", {"s": "x"}, canonical=BASE + "a")])
     workshop.stage(run)
@@ -325,7 +325,7 @@ def test_what_was_staged_of_a_duplicate_is_dropped(store, workshop):
 # ---------------------------------------------------------------------------------------------- staging
 
 
-def test_tasks_that_stage_the_same_at_once_store_once(store, workshop):
+def test_concurrent_tasks_that_stage_the_same_rows_store_them_once(store, workshop):
     run = begin(store)
     workshop.save(run, small_site(30))
     todo = store.pages_to_index("docs", run, None, "", store.known_urls("docs"))
@@ -346,7 +346,7 @@ def test_tasks_that_stage_the_same_at_once_store_once(store, workshop):
     assert store.staged_counts(run) == {"pages": 30, "sections": 90, "chunks": 90, "embedded": 90}
 
 
-def test_sessions_that_write_the_same_rows_in_other_orders_never_deadlock(store, superuser_url):
+def test_sessions_writing_the_same_rows_in_any_order_never_deadlock(store, superuser_url):
     """Each statement takes its locks by its key, whatever order it is given: 50 rounds of four sessions at once."""
     run = begin(store)
     pages = [f"{BASE}{number}" for number in range(40)]
@@ -383,7 +383,7 @@ def deadlocks(url: str) -> int:
         ).fetchone()[0]
 
 
-def test_a_deadlock_with_a_stranger_is_repeated_at_once(store, superuser_url):
+def test_deadlock_with_a_foreign_session_is_retried_immediately(store, superuser_url):
     """A session that takes locks the other way round can't be excluded; the database is not "away" for that."""
     run = begin(store)
     store.save_pages("docs", run, [fetched("a", {"s": "a"}), fetched("b", {"s": "b"})])
@@ -401,7 +401,7 @@ def test_a_deadlock_with_a_stranger_is_repeated_at_once(store, superuser_url):
     assert [page_row(store, path)["state"] for path in "ab"] == ["failed", "failed"]
 
 
-def test_a_deadlock_that_stays_is_named(store):
+def test_persistent_deadlock_is_reported(store):
     def broken_off(connection):
         raise psycopg.errors.DeadlockDetected("deadlock detected")
 
@@ -409,7 +409,7 @@ def test_a_deadlock_that_stays_is_named(store):
         store._do(broken_off)
 
 
-def test_a_text_is_claimed_by_one_page_and_again_by_that_page_alone(store):
+def test_text_is_claimed_by_one_page_and_can_be_reclaimed_only_by_it(store):
     run = begin(store)
     assert store.claim(run, {"h1": "page a", "h2": "page a"}) == {"h1", "h2"}
     assert store.claim(run, {"h1": "page b", "h3": "page b"}) == {"h3"}
@@ -420,7 +420,7 @@ def test_a_text_is_claimed_by_one_page_and_again_by_that_page_alone(store):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_vector_that_is_not_finite_is_refused_before_it_spoils_a_load(store, bad):
+def test_non_finite_vector_is_refused_before_it_breaks_a_load(store, bad):
     run = begin(store)
     vectors = np.ones((3, 4), np.float32)
     vectors[1, 2] = bad
@@ -429,7 +429,7 @@ def test_a_vector_that_is_not_finite_is_refused_before_it_spoils_a_load(store, b
     assert store.staged_counts(run)["embedded"] == 0
 
 
-def test_the_last_run_with_a_step_is_found_for_so_many_days(store, workshop):
+def test_last_run_with_a_step_is_found_within_the_given_days(store, workshop):
     lock = workshop.lock()
     run = lock.begin("nightly", {})
     lock.once(run, "began", lambda _: {"mark": "m", "day": "monday"})
@@ -479,7 +479,7 @@ def test_halfvec_is_chosen_for_wide_vectors_and_large_indexes(dimension, chunks,
 
 
 @pytest.mark.parametrize(("dimension", "asked"), [(4_001, "auto"), (4_001, "halfvec"), (2_001, "vector")])
-def test_more_dimensions_than_hnsw_takes_are_refused(dimension, asked):
+def test_more_dimensions_than_hnsw_allows_are_refused(dimension, asked):
     with pytest.raises(ValueError, match=str(dimension)):
         choose_vector_type(IndexSettings(dimension=dimension, vector_type=asked), 1)
 
@@ -487,7 +487,7 @@ def test_more_dimensions_than_hnsw_takes_are_refused(dimension, asked):
 @pytest.mark.parametrize(("model", "asked", "column"), [
     ("hash:64", "auto", "vector(64)"), ("hash:64", "halfvec", "halfvec(64)"), ("hash:2100", "auto", "halfvec(2100)"),
 ])  # fmt: skip
-def test_the_column_has_the_chosen_type_and_answers_alike(store, model, asked, column):
+def test_column_has_the_chosen_type_and_gives_the_same_hits(store, model, asked, column):
     workshop = Workshop(store, model=model, vector_type=asked)
     workshop.reindex(small_site(10))
     with psycopg.connect(store.url) as connection:
@@ -511,7 +511,7 @@ def test_the_column_has_the_chosen_type_and_answers_alike(store, model, asked, c
     assert workshop.reindex(small_site(10)).changed is False
 
 
-def test_an_index_of_a_newer_version_is_refused_by_its_name_and_told_to_clients(store, workshop):
+def test_index_of_a_newer_version_is_refused_and_reported_to_clients(store, workshop):
     """A service that still runs after the upgrade of its database can't know how to search it."""
     workshop.reindex(small_site(2))
     store.in_transaction(lambda c: c.execute("update index set settings = settings || '{\"of_later\": 1}'"))
@@ -520,7 +520,7 @@ def test_an_index_of_a_newer_version_is_refused_by_its_name_and_told_to_clients(
     assert failure_of(raised.value).status == 503
 
 
-def test_one_search_returns_neighbours_and_named_chunks_of_one_revision(store, workshop):
+def test_one_search_returns_neighbors_and_named_chunks_of_one_revision(store, workshop):
     workshop.reindex(small_site(6))
     some = sorted(workshop.ids())[:3]
     vector = workshop.embedder.embed_query("part 1 on page 3")
@@ -533,7 +533,7 @@ def test_one_search_returns_neighbours_and_named_chunks_of_one_revision(store, w
     assert search_index(store, workshop.live(), [], some, 5).nearest == []
 
 
-def test_neighbours_are_of_the_section_and_of_those_below_it(store, workshop):
+def test_neighbors_come_from_the_section_and_its_subsections(store, workshop):
     workshop.reindex({"p": {"a": "One.", "a/b": "Two.", "c": "Three."}, "q": {"/d": "Four.", "/e": "Five."}})
     with store.scan_chunks(workshop.live().id) as (_, chunks):
         texts = {chunk.chunk_id: chunk.text for chunk in chunks}
@@ -542,7 +542,7 @@ def test_neighbours_are_of_the_section_and_of_those_below_it(store, workshop):
     assert words == {"One.": ["One.", "Two."]} | {word: [word] for word in ("Two.", "Three.", "Four.", "Five.")}
 
 
-def test_hits_and_scans_are_of_the_state_that_was_read_first_whatever_is_published_meanwhile(store, workshop):
+def test_hits_and_scans_keep_the_first_state_read_despite_publishes(store, workshop):
     site = small_site(6)
     workshop.reindex(site)
     vector, index = workshop.embedder.embed_query("part 1 on page 3"), workshop.live()
@@ -562,7 +562,7 @@ def test_hits_and_scans_are_of_the_state_that_was_read_first_whatever_is_publish
         assert {hit.text for hit in scanned} == {f"Another text of {path}." for path in site}
 
 
-def test_hits_are_those_of_the_plain_way(store, workshop, tmp_path):
+def test_hits_equal_those_of_the_plain_method(store, workshop, tmp_path):
     """Whole hits of each leg, fused by the book: scores, order, ties and equal texts are the same."""
     site = {
         f"p{n:02}": {"same": "Apples are red.", f"s{n % 3}": f"Apples and part {n % 4} of pears."} for n in range(12)
@@ -588,7 +588,7 @@ def test_hits_are_those_of_the_plain_way(store, workshop, tmp_path):
 # ---------------------------------------------------------------------------------------------- outages
 
 
-def test_a_reader_that_fails_leaves_a_session_that_writes(database_url):
+def test_failing_reader_leaves_a_writable_session(database_url):
     with Store(database_url, pool_size=1) as store:
         workshop = Workshop(store, "docs")
         workshop.reindex(small_site(6))
@@ -604,7 +604,7 @@ def fail_after_a_look(chunks, error):
     raise error
 
 
-def test_a_call_is_tried_as_long_as_it_was_told_and_no_longer():
+def test_call_is_retried_for_exactly_the_configured_time():
     port_is_closed = "postgresql://raydex@127.0.0.1:9/postgres"
     patient = Store(port_is_closed, retry_s=0.7, timeout_s=0.3)
     index = Index(1, "docs", IndexSettings(), "live", 1)

@@ -28,7 +28,7 @@ def content(store: Store, name: str) -> dict[str, tuple[object, ...]]:
         return {hit.chunk_id: (hit.url, hit.anchors, hit.title, hit.headings, hit.text) for hit in hits}
 
 
-def test_what_is_restored_is_what_was_dumped_and_is_brought_up_to_date(store: Store, tmp_path: Path) -> None:
+def test_restored_collection_equals_the_dump_and_can_be_updated(store: Store, tmp_path: Path) -> None:
     workshop = Workshop(store, "one")
     workshop.reindex(SITE)
     manifest = dump(store, store.live_index("one"), tmp_path / "one.dump")
@@ -44,7 +44,7 @@ def test_what_is_restored_is_what_was_dumped_and_is_brought_up_to_date(store: St
     assert (workshop.embedded, publication.written, publication.deleted) == (1, 1, 2)
 
 
-def test_an_index_is_written_as_files_for_other_libraries(store: Store, tmp_path: Path) -> None:
+def test_index_is_exported_as_files_for_other_libraries(store: Store, tmp_path: Path) -> None:
     workshop = Workshop(store, "one")
     workshop.reindex(SITE)
     corpus = export(tmp_path, store.url, "one", lambda: (["apples"], np.ones((1, 2))))
@@ -56,14 +56,14 @@ def test_an_index_is_written_as_files_for_other_libraries(store: Store, tmp_path
     assert (corpus.chunks, corpus.questions) == (10, ["apples"])
 
 
-def test_a_restore_without_publishing_leaves_a_candidate(store: Store, dumped: Path) -> None:
+def test_restore_without_publishing_leaves_a_candidate(store: Store, dumped: Path) -> None:
     restored(store, "two", dumped, publish=False)
     assert store.candidate_index("two") is not None
     with pytest.raises(NoLiveIndex):
         store.live_index("two")
 
 
-def test_a_full_disk_is_a_clear_error_that_loses_nothing(store: Store, tmp_path: Path) -> None:
+def test_full_disk_is_a_clear_error_that_loses_nothing(store: Store, tmp_path: Path) -> None:
     Workshop(store, "one").reindex(SITE)
     path = tmp_path / "one.dump"
     path.write_text("an older dump")
@@ -74,7 +74,7 @@ def test_a_full_disk_is_a_clear_error_that_loses_nothing(store: Store, tmp_path:
     restored(store, "two", path)
 
 
-def test_a_cut_or_damaged_file_is_refused_and_leaves_nothing(store: Store, dumped: Path) -> None:
+def test_truncated_or_damaged_file_is_refused_and_leaves_nothing(store: Store, dumped: Path) -> None:
     whole = dumped.read_bytes()
     at, size = len(whole) // 3, len(whole)
     flipped = whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :]
@@ -85,7 +85,7 @@ def test_a_cut_or_damaged_file_is_refused_and_leaves_nothing(store: Store, dumpe
         assert (store.status("two")["indexes"], store.status("two")["pages"]) == ([], {})
 
 
-def test_a_live_collection_is_replaced_only_on_request(store: Store, tmp_path: Path, jobs: Jobs) -> None:
+def test_live_collection_is_replaced_only_on_request(store: Store, tmp_path: Path, jobs: Jobs) -> None:
     workshop, file = Workshop(store), tmp_path / "docs.dump"
     workshop.reindex(SITE)
     dump(store, workshop.live(), file)

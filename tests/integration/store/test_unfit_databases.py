@@ -31,7 +31,7 @@ def strange_url(request: pytest.FixtureRequest, server: DatabaseServer) -> Itera
         connection.execute(f"drop database {name} with (force)")
 
 
-def test_another_encoding_is_refused_in_one_line(strange_url, tmp_path):
+def test_other_encodings_are_refused_in_one_line(strange_url, tmp_path):
     with Store(strange_url) as store, pytest.raises(UnusableDatabase, match=r"encoding \w+, .*createdb") as caught:
         store.migrate()
     assert "\n" not in str(caught.value)
@@ -40,7 +40,7 @@ def test_another_encoding_is_refused_in_one_line(strange_url, tmp_path):
     assert finding.state == "failed" and "encoding" in finding.found and check.state is None
 
 
-def test_a_command_ends_with_that_line(strange_url, monkeypatch, capsys):
+def test_command_ends_with_that_line(strange_url, monkeypatch, capsys):
     monkeypatch.setenv("DATABASE_URL", strange_url)
     assert cli.run_job(status_job.arguments(), status_job.run, []) == cli.FAILED
     said = capsys.readouterr().err
@@ -48,7 +48,7 @@ def test_a_command_ends_with_that_line(strange_url, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("given", ["?client_encoding=latin1", "?options=-c%20client_encoding%3Dlatin1", ""])
-def test_texts_travel_as_utf8_whatever_the_url_asks_for(database_url, monkeypatch, given):
+def test_texts_are_sent_as_utf8_despite_the_encoding_in_the_url(database_url, monkeypatch, given):
     monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
     with Store(f"{database_url}{given}") as store:
         assert store._do(lambda connection: connection.execute("select '→ 東京' as text").fetchone()) == {
@@ -58,7 +58,7 @@ def test_texts_travel_as_utf8_whatever_the_url_asks_for(database_url, monkeypatc
             assert connection.execute("show client_encoding").fetchone() == {"client_encoding": "UTF8"}
 
 
-def test_a_database_that_can_only_be_read_can_be_asked_and_refuses_a_run_in_one_line(store, superuser_url, tmp_path):
+def test_read_only_database_can_be_queried_and_refuses_a_run_in_one_line(store, superuser_url, tmp_path):
     Workshop(store).reindex(small_site(2))
     store.close()
     with psycopg.connect(superuser_url, autocommit=True) as server:
@@ -79,7 +79,7 @@ def test_a_database_that_can_only_be_read_can_be_asked_and_refuses_a_run_in_one_
     assert finding.state == "failed" and "only be read" in finding.found and finding.remedy
 
 
-def test_a_role_that_may_not_write_is_refused_in_one_line(store, superuser_url):
+def test_role_without_write_rights_is_refused_in_one_line(store, superuser_url):
     Workshop(store).reindex(small_site(2))
     with psycopg.connect(superuser_url, autocommit=True) as server:
         server.execute("drop role if exists onlooker")
@@ -102,7 +102,7 @@ def test_a_role_that_may_not_write_is_refused_in_one_line(store, superuser_url):
             server.execute("drop role onlooker")
 
 
-def test_a_search_path_without_a_schema_is_refused_in_one_line(empty_database_url):
+def test_search_path_without_a_schema_is_refused_in_one_line(empty_database_url):
     with Store(f"{empty_database_url}?options=-c%20search_path%3Dnowhere", retry_s=60.0) as store:
         with pytest.raises(UnusableDatabase, match="no schema has been selected") as caught:
             store.migrate()
@@ -119,7 +119,7 @@ def test_a_search_path_without_a_schema_is_refused_in_one_line(empty_database_ur
         ({"path": "/nothing"}, "does not exist"),
     ],
 )
-def test_what_no_time_changes_is_not_waited_for(database_url, change, said):
+def test_permanent_errors_are_not_waited_for(database_url, change, said):
     place = urlsplit(database_url).netloc.rpartition("@")[2]
     url = urlsplit(database_url)._replace(**{key: value.format(place=place) for key, value in change.items()}).geturl()
     heard: list[str] = []
@@ -128,7 +128,7 @@ def test_what_no_time_changes_is_not_waited_for(database_url, change, said):
     assert not heard and "\n" not in str(caught.value)
 
 
-def test_an_old_pgvector_is_refused_with_the_place_of_a_newer_one(database_url, superuser_url, tmp_path):
+def test_outdated_pgvector_is_refused_with_the_location_of_a_newer_one(database_url, superuser_url, tmp_path):
     with psycopg.connect(superuser_url) as server:
         server.execute("update pg_extension set extversion = '0.8.0' where extname = 'vector'")
     with (
@@ -142,7 +142,7 @@ def test_an_old_pgvector_is_refused_with_the_place_of_a_newer_one(database_url, 
     assert finding.state == "failed" and "apt.postgresql.org" in finding.remedy
 
 
-def test_a_wait_within_a_command_is_told_once(database_url, monkeypatch, caplog):
+def test_waiting_inside_a_command_is_reported_once(database_url, monkeypatch, caplog):
     monkeypatch.setattr(connecting, "TELL_S", 0.2)
     silent = re.sub(r"@[^/]*/", "@127.0.0.1:9/", database_url)
     with Store(silent, retry_s=1.5) as store, pytest.raises(StoreUnavailable):

@@ -31,7 +31,7 @@ def silent() -> Iterator[int]:
     [pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive), signal.SIGTERM],
     ids=lambda number: number.name,
 )
-def test_the_service_says_what_it_waits_for_and_ends_when_it_is_told_to(tmp_path, silent, number):
+def test_service_says_what_it_waits_for_and_stops_on_request(tmp_path, silent, number):
     variables = {"RAYDEX_HOME": str(tmp_path), "DATABASE_URL": f"postgresql://me:s3cret@127.0.0.1:{silent}/x"}
     service = subprocess.Popen([sys.executable, "-m", "jobs", "serve", "--port", "0"], cwd=ROOT, text=True,
                                stderr=subprocess.PIPE, env=os.environ | variables)  # fmt: skip
@@ -43,7 +43,7 @@ def test_the_service_says_what_it_waits_for_and_ends_when_it_is_told_to(tmp_path
     assert service.returncode == 128 + number and "Traceback" not in rest
 
 
-def test_a_server_that_answers_or_refuses_us_is_not_waited_for(database_url: str) -> None:
+def test_server_that_answers_or_refuses_us_is_not_waited_for(database_url: str) -> None:
     heard: list[str] = []
     wait_for_database(database_url, heard.append)
     with pytest.raises(StoreUnavailable, match="password authentication failed"):
@@ -51,7 +51,7 @@ def test_a_server_that_answers_or_refuses_us_is_not_waited_for(database_url: str
     assert heard == []
 
 
-def test_a_server_without_a_free_connection_is_waited_for(
+def test_server_without_a_free_connection_is_waited_for(
     database_url: str, superuser_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connecting, "TELL_S", 2.0)  # by then a busy machine has refused us too
@@ -68,7 +68,7 @@ def test_a_server_without_a_free_connection_is_waited_for(
     assert "too many connections" in heard[0]
 
 
-def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_ends_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connecting, "TELL_S", 0.2)
     heard: list[str] = []
     with pytest.raises(StoreUnavailable, match=r"127.0.0.1:9 can't be used: .*refused"):

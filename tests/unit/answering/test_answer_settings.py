@@ -37,25 +37,25 @@ def make_settings(**settings: Any) -> AnswerSettings:
     ({"mode": "poem"}, "compact"),
     ({"k": 0}, "greater than or equal to 1"),
 ])  # fmt: skip
-def test_what_cannot_be_used_is_named(settings: dict[str, Any], said: str) -> None:
+def test_unusable_setting_is_named(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         make_settings(**settings)
 
 
-def test_a_complaint_names_the_setting_and_shows_no_key() -> None:
+def test_error_names_the_setting_and_shows_no_key() -> None:
     with pytest.raises(ValidationError) as caught:
         make_settings(k=0, agents=[{"name": "a", "api_key": "secret-3"}])
     said = describe_errors(caught.value)
     assert said == "setting agents.0.model is missing; setting retrieval.k is 0: it must be at least 1"
 
 
-def test_by_default_there_is_no_model() -> None:
+def test_no_model_by_default() -> None:
     plain = make_settings()
     assert all_agents(plain) == [] and make_rewriter(plain) is None and make_reranker(plain) is None
     assert make_router(plain, []).route("anything").agent == "extractive"
 
 
-def test_the_short_way_is_one_agent_and_no_key_is_shown() -> None:
+def test_short_form_defines_one_agent_and_shows_no_key() -> None:
     short = make_settings(llm_model="m", llm_url="http://x/v1", llm_key="secret-1", context_seconds=3)
     (agent,) = all_agents(short)
     assert (agent.name, agent.model, agent.base_url, agent.api_key) == ("llm", "m", "http://x/v1", "secret-1")
@@ -63,25 +63,25 @@ def test_the_short_way_is_one_agent_and_no_key_is_shown() -> None:
     assert "secret" not in repr((short, make_settings(agents=[{**BIG, "api_key": "secret-2"}])))
 
 
-def test_the_former_time_limit_of_every_wait_sets_both() -> None:
+def test_deprecated_timeout_sets_both_time_limits() -> None:
     (agent,) = all_agents(make_settings(agents=[{**BIG, "timeout_s": 20, "between_tokens_s": 5}]))
     assert (agent.first_token_s, agent.between_tokens_s) == (20, 5)
 
 
-def test_rules_send_to_agents() -> None:
+def test_rules_select_agents() -> None:
     both = make_settings(agents=[BIG, SMALL], router="rules", router_rules=[{"agent": "small", "pattern": "^quick"}])
     agents = [make_agent(both, agent) for agent in both.agents]
     router = make_router(both, agents)
     assert router.route("quick one").agent == "small" and router.route("slow one").agent == "big"
 
 
-def test_a_prompt_that_cannot_be_used_is_named() -> None:
+def test_unusable_prompt_is_named() -> None:
     made = make_settings(agents=[BIG], prompts={"qa": "No context for {question}"})
     with pytest.raises(TemplateError, match="qa"):
         make_agent(made, made.agents[0])
 
 
-def test_a_trained_router_asks_at_the_threshold_it_was_judged_at_unless_told_another(tmp_path: Path) -> None:
+def test_trained_router_uses_its_judged_threshold_unless_overridden(tmp_path: Path) -> None:
     texts = [f"easy thing {n}" for n in range(10)] + [f"hard question {n}" for n in range(10)]
     learned = TextClassifier.fit(texts, ["1"] * 10 + ["0"] * 10)
     learned.save(tmp_path / "router", {"settings": {"threshold": 0.8}})
@@ -98,7 +98,7 @@ def test_a_trained_router_asks_at_the_threshold_it_was_judged_at_unless_told_ano
         assert router().route(question).agent == agent
 
 
-def test_what_holds_for_all_agents_holds_for_those_of_a_variable_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_for_all_agents_apply_to_agents_from_a_variable_too(monkeypatch: pytest.MonkeyPatch) -> None:
     own = {"name": "own", "model": "m", "form": "written", "context_seconds": 1}
     monkeypatch.setenv("RAYDEX_AGENTS", json.dumps([{"name": "plain", "model": "m"}, own]))
     monkeypatch.setenv("RAYDEX_LLM_FORM", "summary")
@@ -107,7 +107,7 @@ def test_what_holds_for_all_agents_holds_for_those_of_a_variable_too(monkeypatch
     assert found == {"plain": ("summary", 9), "own": ("written", 1)}
 
 
-def test_answers_without_models_are_extractive_whatever_was_configured():
+def test_answers_without_models_are_extractive_in_any_configuration():
     reranker = {"kind": "endpoint", "url": "http://rerank"}
     asking = make_settings(
         agents=[BIG], router_default="big", num_queries=2, hyde=True, rewrite_agent="big", reranker=reranker

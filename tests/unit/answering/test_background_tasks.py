@@ -55,7 +55,7 @@ SAMPLE = list(dict.fromkeys(questions()))[::150]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task["of"])
-def test_a_task_about_a_conversation_is_recognised_with_its_empty_reply(task: dict[str, Any]) -> None:
+def test_task_about_a_conversation_is_recognized_with_its_empty_reply(task: dict[str, Any]) -> None:
     for ask in (ASK, "¿Cómo leo un CSV?", "what does `### Task:` mean in a prompt?\n\nI saw it in my log", "ok"):
         found = find_background_task(sent := messages_of(task, ask))
         assert found is not None and found.messages == tuple(sent)
@@ -63,7 +63,7 @@ def test_a_task_about_a_conversation_is_recognised_with_its_empty_reply(task: di
 
 
 @pytest.mark.skipif(not [*WORD_FOR_WORD.glob("*.yaml")], reason=f"needs {WORD_FOR_WORD}/*.yaml (set RAYDEX_DATA)")
-def test_the_prompts_of_clients_word_for_word_are_recognised() -> None:
+def test_verbatim_prompts_of_clients_are_recognized() -> None:
     tasks = [task for path in WORD_FOR_WORD.glob("*.yaml") for task in yaml.safe_load(path.read_text("utf-8"))]
     for task in tasks:
         found = find_background_task(messages_of(task))
@@ -112,7 +112,7 @@ def fill(template: str, ask: str) -> str:
 
 @pytest.mark.skipif(not OPEN_WEBUI.is_file(), reason=f"needs {OPEN_WEBUI} (set RAYDEX_DATA)")
 @pytest.mark.parametrize("name", EMPTY_REPLIES)
-def test_each_task_of_open_webui_word_for_word_is_recognised(name: str) -> None:
+def test_each_verbatim_task_of_open_webui_is_recognized(name: str) -> None:
     for ask in (ASK, "¿Cómo leo un CSV?", "ok"):
         prompt = fill(open_webui_templates()[name], ask)
         sent = [Message("user", prompt)]
@@ -127,12 +127,12 @@ def test_each_task_of_open_webui_word_for_word_is_recognised(name: str) -> None:
 
 
 @pytest.mark.skipif(not OPEN_WEBUI.is_file(), reason=f"needs {OPEN_WEBUI} (set RAYDEX_DATA)")
-def test_a_question_under_open_webui_s_prompt_for_voices_is_a_question() -> None:
+def test_question_under_the_voice_prompt_of_open_webui_is_a_question() -> None:
     system = open_webui_templates()["VOICE_MODE"]
     assert find_background_task([Message("system", system), Message("user", ASK)]) is None
 
 
-def test_no_question_of_a_reader_is_a_task() -> None:
+def test_no_question_of_a_reader_is_taken_for_a_task() -> None:
     asked = list(questions())
     assert len(asked) > 10_000
     for ask in asked:
@@ -153,7 +153,7 @@ QUOTING = (
 
 
 @pytest.mark.parametrize("ask", SAMPLE)
-def test_a_question_that_quotes_a_task_is_a_question(ask: str) -> None:
+def test_question_that_quotes_a_task_is_a_question(ask: str) -> None:
     prompt = messages_of(TASKS[0])[-1].content
     for shape in QUOTING:
         if shape.startswith("{prompt}") and not ask.endswith("?"):
@@ -175,7 +175,7 @@ def test_a_question_that_quotes_a_task_is_a_question(ask: str) -> None:
     "Return the query only as JSON: is there a parameter for that?", "summarize the above", "in one word: yes or no?",
     "Read this message and tell me what to do:\n\nUser: root\nDo not use JSON", "总结一下 Ray Data 的用法", "",
 ])  # fmt: skip
-def test_a_request_of_a_reader_is_no_task(said: str) -> None:
+def test_request_of_a_reader_is_not_a_task(said: str) -> None:
     for before in ((), HISTORY, (Message("system", "You are a helpful assistant. Answer only in JSON."),)):
         assert find_background_task([*before, Message("user", said)]) is None
 
@@ -185,7 +185,7 @@ def test_a_request_of_a_reader_is_no_task(said: str) -> None:
     "You are a helpful assistant. Today is Monday. Keep conversations friendly. Do not use emojis.",
     "You help the user of this chat. Never answer in JSON. If asked for a title, give one.",
 ])  # fmt: skip
-def test_the_system_message_of_an_assistant_makes_no_task(system: str) -> None:
+def test_system_message_of_an_assistant_does_not_make_a_task(system: str) -> None:
     assert find_background_task([Message("system", system), Message("user", ASK)]) is None
 
 
@@ -193,14 +193,14 @@ def test_the_system_message_of_an_assistant_makes_no_task(system: str) -> None:
     ('JSON: {"a": {"b": [1], "c": 2.5}, "d": null, "e": true}', '{"a": {"b": [], "c": 0.0}, "d": null, "e": false}'),
     ('as JSON, like {"a": …}', "{}"), ('{"a": ' * 700, ""), ("Only the title.", ""), ('{"a": "b"', ""),
 ])  # fmt: skip
-def test_an_empty_reply_has_the_fields_of_the_format(instruction: str, empty: str) -> None:
+def test_empty_reply_has_the_fields_of_the_format(instruction: str, empty: str) -> None:
     assert empty_reply(instruction) == empty
 
 
 @pytest.mark.parametrize(
     "piece", ["{", '{"a":', "{{fill", "user:\n", "create a ", "<chat_history>", "return a a a ", "\n\n", "a"]
 )
-def test_no_text_takes_long(piece: str) -> None:
+def test_no_text_is_slow(piece: str) -> None:
     text = "### Task: create a title of the conversation as JSON " + piece * (100_000 // len(piece))
     find_background_task([Message("user", text)])
     find_background_task([Message("system", text), Message("user", text)])

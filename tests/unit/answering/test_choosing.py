@@ -39,12 +39,12 @@ def ranked(hit: Hit, odds: float) -> Hit:
     return replace(hit, scores={LEARNED: odds})
 
 
-def test_both_halves_of_a_question_are_answered_where_each_has_a_section_of_its_own() -> None:
+def test_both_halves_of_a_question_are_answered_from_their_own_sections() -> None:
     made = ask("How do I make a backup and restore it?", ranked(RESTORE, 4.0), ranked(BACKUP, 3.9))
     assert "pg_dump" in made and "pg_restore" in made
 
 
-def test_the_answer_to_one_question_of_two_is_not_certain() -> None:
+def test_answer_to_one_of_two_questions_is_not_certain() -> None:
     text = "A backup of the whole database is made with `pg_dump`, every night, while the service goes on."
     hit = make_hit("https://d.test/o#b", f"{text} {text} {text}", ("Backup of the database",), ranks=FIRST)
     one, two = "How do I make a backup of the database?", "How do I make a backup of the database and when is it made?"
@@ -52,7 +52,7 @@ def test_the_answer_to_one_question_of_two_is_not_certain() -> None:
     assert forms == [ANSWER, RESULTS]
 
 
-def test_the_answer_of_another_section_than_the_first_is_not_certain() -> None:
+def test_answer_from_a_section_other_than_the_first_is_not_certain() -> None:
     text = "A backup of the whole database is made with `pg_dump`, every night, while the service goes on."
     hit = make_hit("https://d.test/o#b", f"{text} {text} {text}", ("Backup of the database",), ranks=FIRST)
     asked = "How do I make a backup of the database?"
@@ -63,14 +63,14 @@ def test_the_answer_of_another_section_than_the_first_is_not_certain() -> None:
         assert extract(asked, hit, RESTORE, embed=Alike(), evidence=evidence)[1].form == RESULTS
 
 
-def test_the_hit_that_the_ranking_puts_far_ahead_is_quoted_though_another_has_the_same_words() -> None:
+def test_hit_far_ahead_in_the_ranking_is_quoted_despite_equal_words() -> None:
     one = make_hit("https://d.test/a", "The port is set with `--port`, a number.", ("Service",))
     other = make_hit("https://d.test/b", "The port is set with `--listen`, a number.", ("Proxy",))
     for first, second in ((one, other), (other, one)):
         assert first.text in quote("Which port is set?", ranked(second, 1.0), ranked(first, 6.0))
 
 
-def test_the_share_of_its_section_among_the_hits_decides_how_sure_a_quotation_is() -> None:
+def test_certainty_of_a_quotation_depends_on_the_share_of_its_section() -> None:
     asked = "How do I make a backup?"
     odds = ((9, 2), (5, 5), (5, 4), (1, 0))
     chances = [support(asked, ranked(BACKUP, own), ranked(RESTORE, other)) for own, other in odds]
@@ -81,7 +81,7 @@ def test_the_share_of_its_section_among_the_hits_decides_how_sure_a_quotation_is
     assert support(asked, ranked(BACKUP, 99), ranked(RESTORE, 2)) >= chances[0], "a boost may be large"
 
 
-def test_a_page_of_measurements_does_not_win_by_the_words_of_its_subject() -> None:
+def test_page_of_measurements_does_not_win_by_words_of_its_subject() -> None:
     table = "\n".join(f"| gte-base {n}00 | {n}00 | 0.5{n} |" for n in range(1, 9))
     measured = f"Chunk size:\n\n| run | chunk size | score |\n|---|---|---|\n{table}"
     told = "The chunk size is what the model reads. `--chunk-size` sets a smaller one."
@@ -90,7 +90,7 @@ def test_a_page_of_measurements_does_not_win_by_the_words_of_its_subject() -> No
     assert made.startswith(f"**Chunks**\n\n{told}")
 
 
-def test_a_short_section_is_quoted_whole_without_the_titles_of_other_sections() -> None:
+def test_short_section_is_quoted_whole_without_titles_of_other_sections() -> None:
     text = (
         "Nothing is installed by hand. All that it needs comes with it. The first start takes a minute. It prints "
         "where it listens.\n\nOn Windows use the installer:\n\n```\nsetup.exe /quiet\n```\n\n"
@@ -100,7 +100,7 @@ def test_a_short_section_is_quoted_whole_without_the_titles_of_other_sections() 
     assert "setup.exe /quiet" in made and "removed by the same program" in made and "- Upgrading" not in made
 
 
-def test_it_is_not_said_to_be_unknown_above_a_section_whose_heading_asks_the_same() -> None:
+def test_section_whose_heading_asks_the_question_is_not_unknown() -> None:
     asked = "Can it be reached from other machines?"
     hit = make_hit("https://d.test/p", "```\nserve --host 0.0.0.0\n```", ("How is it reached from other machines?",))
     beside = replace(hit, headings=("Ports of a cluster",))

@@ -33,16 +33,16 @@ def folder(classifier, tmp_path):
     ("Ünïcode été 東京", "ünïcode été 東京"),
     (" \n\t 😀 ", ""),
 ])  # fmt: skip
-def test_names_come_apart_before_anything_is_counted(text, expected):
+def test_names_are_split_into_words_first(text, expected):
     assert words(text) == expected
 
 
-def test_names_are_understood_by_their_parts(classifier):
+def test_names_are_recognized_by_their_parts(classifier):
     assert classifier.probability("serve.scaleDeployment", "serve") > 0.5
     assert classifier.probability("train_policy", "rllib") > 0.5
 
 
-def test_probabilities_are_one_row_a_text_and_one_column_a_label_and_the_same_once_saved(classifier, tmp_path):
+def test_probabilities_are_texts_by_labels_and_equal_after_saving(classifier, tmp_path):
     rows = classifier.probabilities(["start a replica", "reset the env", "", "😀 nothing known"])
     assert classifier.labels == ("rllib", "serve")
     assert rows.shape == (4, 2)
@@ -62,12 +62,12 @@ def test_probabilities_are_one_row_a_text_and_one_column_a_label_and_the_same_on
     (["?", "!", ".", ","], ["x", "x", "y", "y"], "has a word"),
     ([], [], "two labels"),
 ])  # fmt: skip
-def test_what_cannot_be_learned_from_is_said(texts, labels, message):
+def test_unlearnable_data_is_reported(texts, labels, message):
     with pytest.raises(CannotLearn, match=message):
         TextClassifier.fit(texts, labels)
 
 
-def test_the_trusted_types_are_those_that_a_saved_classifier_needs(folder):
+def test_trusted_types_are_exactly_those_in_a_saved_classifier(folder):
     from skops import io
 
     assert sorted(io.get_untrusted_types(file=folder / "model.skops")) == sorted(TRUSTED)
@@ -94,26 +94,26 @@ def refusal(folder) -> str:
     return str(error.value)
 
 
-def test_a_folder_without_a_classifier_is_refused(folder, tmp_path):
+def test_folder_without_a_classifier_is_refused(folder, tmp_path):
     assert "no card.json" in refusal(tmp_path / "nowhere")
     (folder / "model.skops").unlink()
     assert "model.skops is missing" in refusal(folder)
 
 
-def test_a_pickle_is_refused_and_not_run(folder, tmp_path):
+def test_pickle_is_refused_and_not_run(folder, tmp_path):
     (folder / "model.skops").write_bytes(pickle.dumps(Planted(tmp_path / "mark")))
     assert "cannot be read" in refusal(folder)
     assert not (tmp_path / "mark").exists()
 
 
 @pytest.mark.parametrize("damage", [lambda old: b"", lambda old: b"not a zip", lambda old: old[: len(old) // 2]])
-def test_a_damaged_file_is_refused(folder, damage):
+def test_damaged_file_is_refused(folder, damage):
     path = folder / "model.skops"
     path.write_bytes(damage(path.read_bytes()))
     assert "cannot be read" in refusal(folder)
 
 
-def test_models_of_another_make_are_refused_with_what_they_are(folder):
+def test_models_of_other_formats_are_refused_with_their_type(folder):
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import Pipeline
@@ -131,7 +131,7 @@ def test_models_of_another_make_are_refused_with_what_they_are(folder):
         assert said in refusal(folder), said
 
 
-def test_a_card_says_all_on_one_level_and_one_of_before_is_understood(tmp_path):
+def test_card_is_flat_and_an_older_card_is_understood(tmp_path):
     said = {"date": "today", "metrics": {"auc": 1}}
     TextClassifier.fit(TEXTS, LABELS).save(tmp_path / "model", said)
     card = json.loads((tmp_path / "model" / "card.json").read_text())
@@ -143,7 +143,7 @@ def test_a_card_says_all_on_one_level_and_one_of_before_is_understood(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '"card"', '{"kind": "router"}', "[" * 100_000, "\x00"])
-def test_a_broken_card_is_refused(folder, text):
+def test_broken_card_is_refused(folder, text):
     (folder / "card.json").write_text(text)
     assert "card.json" in refusal(folder)
 
@@ -158,7 +158,7 @@ NOT_ACCEPTED = [{"accepted": said} for said in (False, None, "no", 0)]
     *((entry, "did not accept it") for entry in NOT_ACCEPTED),
     *(({"metadata": entry}, "did not accept it") for entry in NOT_ACCEPTED),  # as it once was written
 ])  # fmt: skip
-def test_a_card_of_something_else_or_of_what_was_not_accepted_is_refused(folder, entry, said):
+def test_card_of_another_kind_or_of_a_rejected_model_is_refused(folder, entry, said):
     card = json.loads((folder / "card.json").read_text())
     (folder / "card.json").write_text(json.dumps(card | entry))
     assert said in refusal(folder)
@@ -167,7 +167,7 @@ def test_a_card_of_something_else_or_of_what_was_not_accepted_is_refused(folder,
 # ---------------------------------------------------------------------------------------------- real questions
 
 
-def test_real_questions_are_told_apart(data):
+def test_real_questions_are_distinguished(data):
     rows = [json.loads(line) for line in (data / "routing-dataset-train.jsonl").read_text().splitlines()]
     texts, labels = [row["question"] for row in rows], [row["target"] for row in rows]
     learned = [place for place in range(len(texts)) if place % 5]

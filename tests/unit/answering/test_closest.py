@@ -25,11 +25,11 @@ from serve.api.replies import HitOut
     ("Here it counts nodes:\n\n- `max_workers`\n\n    ```\n    nodes\n    ```", "max_workers"),
     ("```\nmax_workers\n```", ""),
 ])  # fmt: skip
-def test_it_is_the_sentence_item_or_row_with_most_words_of_the_question(text: str, said: str) -> None:
+def test_closest_is_the_sentence_item_or_row_with_most_question_words(text: str, said: str) -> None:
     assert closest_sentence("How many nodes does max_workers count?", make_hit("https://d.test/a", text)) == said
 
 
-def test_a_language_without_spaces_has_sentences_too() -> None:
+def test_language_without_spaces_has_sentences_too() -> None:
     hit = make_hit("https://d.test/a", "集群由节点组成。\n\n最多启动四个工作节点。")
     assert closest_sentence("最多可以启动多少个工作节点？", hit) == "最多启动四个工作节点。"
 
@@ -37,7 +37,7 @@ def test_a_language_without_spaces_has_sentences_too() -> None:
 @pytest.mark.parametrize(
     "text", ["", "-", "- ", "1. ", "> ", f"{'> ' * 3000}nodes", "|", "```", "- ![](x)", "| a |\n| - |"]
 )
-def test_whatever_a_section_holds_it_is_named(text: str) -> None:
+def test_any_section_has_a_short_closest_sentence(text: str) -> None:
     assert len(closest_sentence("How many nodes?", make_hit("https://d.test/a", text))) <= LENGTH
 
 
@@ -47,11 +47,11 @@ def test_whatever_a_section_holds_it_is_named(text: str) -> None:
     ("```\ncat x | grep y\n```", "cat x | grep y"),
     ("-   One `x`\n-   [Two](https://d.test/)", "One x\nTwo"),
 ])  # fmt: skip
-def test_what_is_read_outside_its_page_has_no_signs_of_markdown(markdown: str, read: str) -> None:
+def test_snippet_outside_its_page_has_no_markdown_syntax(markdown: str, read: str) -> None:
     assert readable_text(markdown) == read
 
 
-def test_no_snippet_of_an_answer_has_the_bars_of_a_table() -> None:
+def test_no_snippet_of_an_answer_has_table_bars() -> None:
     table = "| Name | Says |\n| --- | --- |\n| max_workers | all nodes |"
     hit, other = make_hit("https://d.test/a", table), make_hit("https://d.test/b", table)
     (citation,) = cite_closest("I do not know. [1]", (hit,))

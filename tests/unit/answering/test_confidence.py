@@ -28,5 +28,5 @@ ALL, HALF, NONE = Claims(4, 4, 4), Claims(4, 2, 2), Claims(4, 0, 0)
     (ALL, 0.46, 0.29, {"quoted": True}, "low"),
     (ALL, 0.44, 0.9, {"quoted": True}, "low"),
 ])  # fmt: skip
-def test_confidence_is_as_defined(claims, first, likelihood, more, expected):
+def test_confidence_follows_its_definition(claims, first, likelihood, more, expected):
     assert rate_confidence(claims, first, likelihood, **more) == expected

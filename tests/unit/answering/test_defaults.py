@@ -28,21 +28,19 @@ HITS = [
 ]
 
 
-def test_a_retriever_by_hand_retrieves_like_the_service(
-    retriever: Retriever, store: MemoryStore, tmp_path: Path
-) -> None:
+def test_manually_built_retriever_matches_the_service(retriever: Retriever, store: MemoryStore, tmp_path: Path) -> None:
     with closing(make_retriever(AnswerSettings(home=tmp_path), store)) as configured:  # type: ignore[arg-type]
         assert retriever.settings == configured.settings
 
 
-def test_an_engine_by_hand_answers_like_the_service(retriever: Retriever) -> None:
+def test_manually_built_engine_answers_like_the_service(retriever: Retriever) -> None:
     by_hand, configured = QueryEngine(retriever), make_engine(AnswerSettings(), retriever)
     assert by_hand.settings == configured.settings
     found, expected = by_hand.query(QUESTION), configured.query(QUESTION)
     assert (found.hits, found.text) == (expected.hits, expected.text)
 
 
-def test_a_model_by_hand_is_called_like_an_agents() -> None:
+def test_manually_built_model_has_the_settings_of_an_agent() -> None:
     by_hand, configured = LLM("m", base_url=AGENT.base_url).settings, make_llm(AGENT).settings
     assert all(getattr(configured, name) == getattr(by_hand, name) for name in LLMSettings.model_fields)
 
@@ -66,7 +64,7 @@ def calls_with_settings() -> Iterator[tuple[str, str, Any]]:
                 yield node.func.id, keyword.arg, eval(expression, {}, GIVEN)
 
 
-def test_every_default_that_a_setting_shares_with_a_constructor_is_the_same() -> None:
+def test_settings_and_constructors_share_their_defaults() -> None:
     compared = set()
     for called, keyword, value in calls_with_settings():
         default = inspect.signature(CALLED[called]).parameters[keyword].default
@@ -79,5 +77,5 @@ def test_every_default_that_a_setting_shares_with_a_constructor_is_the_same() ->
 @pytest.mark.parametrize(
     ("page", "names"), [("answering.md", (*MODES, NO_TEXT, *RERANKERS)), ("api.md", (*MODES, NO_TEXT))]
 )
-def test_the_docs_name_every_mode_and_reranker(page: str, names: tuple[str, ...]) -> None:
+def test_docs_name_every_mode_and_reranker(page: str, names: tuple[str, ...]) -> None:
     assert [name for name in names if f"`{name}`" not in (DOCS / page).read_text()] == []

@@ -64,7 +64,7 @@ def events(engine: QueryEngine, ask: Question) -> list[Any]:
     return asyncio.run(collect())
 
 
-def test_without_a_model_the_answer_is_extracted(make: Make) -> None:
+def test_answer_is_extracted_without_a_model(make: Make) -> None:
     answer = make().query("What is topic 3 about datasets?")
     assert answer.agent == "extractive" and "Topic 3 is about datasets." in answer.text and len(answer.hits) == 3
     assert answer.route is not None and answer.route.agent == "extractive"
@@ -77,7 +77,7 @@ def test_without_a_model_the_answer_is_extracted(make: Make) -> None:
     assert answer.known and not answer.degraded and answer.index == 1 and answer.revision == 1 and answer.id
 
 
-def test_a_synthesizer_and_a_model_answer_with_every_prompt_that_was_sent(make: Make) -> None:
+def test_answer_of_synthesizer_and_model_lists_every_sent_prompt(make: Make) -> None:
     class Custom(Synthesizer):
         async def stream(self, task: Task, calls: LLMSession) -> AsyncIterator[str]:
             async for delta in calls.stream(f"{len(task.hits)} hits for {task.question}"):
@@ -90,14 +90,14 @@ def test_a_synthesizer_and_a_model_answer_with_every_prompt_that_was_sent(make: 
     assert str(answer).startswith("Topic 3 is about datasets [1].\n\n[1] ") and answer.citations[0].supported
 
 
-def test_turns_before_the_question_are_the_newest_from_a_question_on(make: Make) -> None:
+def test_newest_turns_before_the_question_start_at_a_question(make: Make) -> None:
     said = [Message("assistant", "So."), Message("user", "And?"), Message("assistant", "That.")]
     for history in (said, [Message("user", "word " * 1_000), *said]):
         asked = make(None, Says("Topic 3 [1].")).query("topic 3 datasets?", history=tuple(history)).exchanges[0]
         assert list(asked.messages[1:-1]) == said[1:]
 
 
-def test_deltas_make_up_the_answer_and_hits_come_first(make: Make) -> None:
+def test_hits_come_first_and_deltas_make_up_the_answer(make: Make) -> None:
     model = Says("Topic 3 ", "is about ", "datasets [1]", "[9]. See http", "s://evil.test/x?q=1 or not.")
     first, status, *deltas, answer = events(make(None, model), Question("topic 3 datasets?"))
     assert isinstance(first, Retrieval) and isinstance(status, Status) and isinstance(answer, Answer)
@@ -106,7 +106,7 @@ def test_deltas_make_up_the_answer_and_hits_come_first(make: Make) -> None:
     assert "[9]" not in answer.text and "evil" not in answer.text and [c.n for c in answer.citations] == [1]
 
 
-def test_a_failing_model_is_replaced_by_the_other_one_and_what_it_said_is_void(make: Make) -> None:
+def test_failing_model_is_replaced_by_the_other_and_its_text_is_void(make: Make) -> None:
     small, big = Says("Half an", error=LLMFailed("quota")), Says("", "", "Topic 1 ", "is [1].")
     agents = [LLMAgent("small", small), LLMAgent("big", big)]
     *found, answer = events(make(agents=agents), Question("topic 1 datasets?"))
@@ -122,7 +122,7 @@ def test_a_failing_model_is_replaced_by_the_other_one_and_what_it_said_is_void(m
     assert at[0].passages == 3 and at[0].tokens > 20 and at[0].seconds is None
 
 
-def test_when_all_models_fail_the_answer_is_extracted(make: Make) -> None:
+def test_answer_is_extracted_when_all_models_fail(make: Make) -> None:
     agents = [LLMAgent(name, Says(error=LLMFailed("gone"))) for name in ("a", "b")]
     answer = make(agents=agents, router=FixedRouter("b")).query("What is topic 3 about datasets?")
     assert answer.agent == "extractive" and answer.degraded == ("llm:b", "llm:a") and "Topic" in answer.text
@@ -158,7 +158,7 @@ def test_cancelling_a_question_cancels_the_model(make: Make) -> None:
     assert model.cancelled
 
 
-def test_what_nothing_supports_is_not_known_and_no_model_is_tempted(make: Make) -> None:
+def test_unsupported_question_is_unknown_and_asks_no_model(make: Make) -> None:
     model = Says("Ulaanbaatar.")
     answer = make(None, model).query("Which capital does Mongolia have?")
     assert answer.text.startswith(UNKNOWN) and not answer.known and not model.run
@@ -170,7 +170,7 @@ REFUSALS = [UNKNOWN, "I'm sorry, but the passages do not mention that.", NOT_HEL
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_a_model_that_finds_no_answer_in_good_passages_is_replaced_by_quotes(make: Make, refusal: str) -> None:
+def test_quotes_replace_a_model_that_misses_the_answer_in_good_passages(make: Make, refusal: str) -> None:
     *found, answer = events(make(None, Says(*re.split(r"(?<= )", refusal))), Question("topic 1 datasets?"))
     assert answer.known and answer.agent == "extractive" and answer.route.why.endswith("llm found no answer")
     note = "The language model found no answer in the passages, so they are quoted."
@@ -184,7 +184,7 @@ def test_a_model_that_finds_no_answer_in_good_passages_is_replaced_by_quotes(mak
 
 
 @pytest.mark.parametrize("refusal", REFUSALS[:-1])
-def test_a_model_that_does_not_know_names_the_closest_sources(make: Make, refusal: str) -> None:
+def test_model_that_does_not_know_names_the_closest_sources(make: Make, refusal: str) -> None:
     engine = make(None, Says(refusal, " But from memory it is 5."))
     answer = engine.query("topic 1 datasets?", mode="context_only", context=("One topic.", "Two."))
     assert not answer.known and answer.text == f"{UNKNOWN} The closest that it holds: [1] [2]"
@@ -193,19 +193,19 @@ def test_a_model_that_does_not_know_names_the_closest_sources(make: Make, refusa
     assert not answer.known and answer.text == UNKNOWN and answer.citations == answer.also_found == ()
 
 
-def test_a_model_that_gave_up_is_not_waited_for(make: Make) -> None:
+def test_model_that_gave_up_is_not_waited_for(make: Make) -> None:
     model = Says("I do not know. ", "But ", "from memory", hangs=True)
     answer = make(None, model).query("topic 1 datasets?")
     assert answer.agent == "extractive" and model.cancelled and answer.usage.calls == 1
 
 
-def test_a_refusal_after_an_answer_is_left_out(make: Make) -> None:
+def test_refusal_after_an_answer_is_removed(make: Make) -> None:
     answer = make(None, Says("Topic 1 is about datasets [2]. ", "I do not know."), settings=THREE).query("topic 1?")
     assert answer.text == "Topic 1 is about datasets [2]. " and answer.agent == "llm"
 
 
 @pytest.mark.parametrize(("cosine", "asked"), [(0.8, False), (1.05, True)])
-def test_a_model_is_asked_where_the_index_may_have_an_answer(cosine: float, asked: bool) -> None:
+def test_model_is_asked_if_the_index_may_have_an_answer(cosine: float, asked: bool) -> None:
     model = Says(REFUSALS[1])
     writer, index = AnswerWriter([LLMAgent("llm", model)]), Index(1, "docs", IndexSettings(), "live", 1)
     evidence = Evidence(terms=3, texts=12_000, words=0.4, cosine=cosine)
@@ -216,7 +216,7 @@ def test_a_model_is_asked_where_the_index_may_have_an_answer(cosine: float, aske
     assert bool(model.run) == asked and answer.text.startswith(UNKNOWN) and not answer.known
 
 
-def test_a_question_beyond_the_limit_is_refused_before_anything_is_done_with_it(make: Make) -> None:
+def test_question_over_the_limit_is_refused_before_any_work(make: Make) -> None:
     engine = make(settings=EngineSettings(longest_question=100))
     assert engine.query("x" * 100)
     for ask in (engine.query, engine.search):
@@ -224,26 +224,26 @@ def test_a_question_beyond_the_limit_is_refused_before_anything_is_done_with_it(
             ask("x" * 101)
 
 
-def test_no_text_retrieves_alone(make: Make) -> None:
+def test_retrieval_only_mode_returns_hits_without_text(make: Make) -> None:
     model = Says("x")
     answer = make(None, model).query("topic 1 datasets?", mode="no_text")
     assert answer.text == "" and len(answer.hits) == 3 and not model.run and answer.citations == ()
 
 
-def test_generation_retrieves_nothing(make: Make) -> None:
+def test_generation_mode_retrieves_nothing(make: Make) -> None:
     store = MemoryStore(*HITS)
     answer = make(None, Says("From memory."), store=store).query("anything", mode="generation")
     assert answer.text == "From memory." and answer.hits == () and store.searches == 0
 
 
-def test_context_only_answers_from_what_is_given(make: Make) -> None:
+def test_context_only_mode_answers_from_the_given_context(make: Make) -> None:
     model, store = Says("It is blue [1]."), MemoryStore(*HITS)
     answer = make(None, model, store=store).query("Which colour?", mode="context_only", context=("The sky is blue.",))
     assert "The sky is blue." in model.run[0] and store.searches == 0 and answer.citations[0].source == "context:1"
 
 
 @pytest.mark.parametrize("mode", ["poem", "generation"])
-def test_a_mode_that_is_not_there_is_refused_with_the_choices(make: Make, mode: str) -> None:
+def test_unknown_mode_is_refused_with_the_choices(make: Make, mode: str) -> None:
     needed = {"poem": "poem", "generation": "RAYDEX_LLM_URL"}[mode]
     with pytest.raises(UnknownMode, match=rf"{needed}.*compact.*no_text"):
         make().query("topic 1", mode=mode)
@@ -259,7 +259,7 @@ def test_a_mode_that_is_not_there_is_refused_with_the_choices(make: Make, mode: 
     ],
     ids=["a model is asked", "in another language too", "rules complete it"],
 )  # fmt: skip
-def test_a_follow_up_is_searched_as_a_standalone_question(
+def test_follow_up_is_searched_as_a_standalone_question(
     make: Make, before: str, question: str, said: str | None, queries: tuple[str, ...]
 ) -> None:
     history = (Message("user", before), Message("assistant", "There are 8."))
@@ -268,14 +268,14 @@ def test_a_follow_up_is_searched_as_a_standalone_question(
     assert answer.hits[0].source.endswith("#3")
 
 
-def test_the_model_that_rewrites_may_be_gone(make: Make) -> None:
+def test_rewriting_model_can_be_unreachable(make: Make) -> None:
     engine = make(rewriter=Rewriter(Says(error=LLMFailed("gone")), hyde=True))
     answer = engine.query("What is topic 3 about datasets?")
     assert answer.degraded == ("rewrite",) and answer.queries == ("What is topic 3 about datasets?",)
     assert "Topic 3" in answer.text
 
 
-def test_an_imagined_passage_is_searched_for_and_never_shown(make: Make) -> None:
+def test_hypothetical_passage_is_searched_for_but_never_shown(make: Make) -> None:
     engine = make(rewriter=Rewriter(Says("Topic 5 of all the topics about datasets."), hyde=True))
     answer = engine.query("Which topic?")
     assert answer.queries == ("Which topic?",) and answer.usage.calls == 1 and not answer.degraded
@@ -283,7 +283,7 @@ def test_an_imagined_passage_is_searched_for_and_never_shown(make: Make) -> None
     assert "of all the topics" not in f"{answer.text} {answer.hits} {answer.citations}"
 
 
-def test_a_reranker_orders_and_a_broken_one_is_named(make: Make) -> None:
+def test_reranker_orders_hits_and_a_broken_one_is_named(make: Make) -> None:
     class Reranker:
         def __init__(self, breaks: bool) -> None:
             self.name, self.breaks = "reversed", breaks
@@ -301,7 +301,7 @@ def test_a_reranker_orders_and_a_broken_one_is_named(make: Make) -> None:
     assert broken.degraded == ("reranker",) and broken.hits == plain.hits
 
 
-def test_one_page_is_not_all_of_the_answer(make: Make) -> None:
+def test_page_limit_applies_unless_the_question_sets_k(make: Make) -> None:
     engine = make(settings=EngineSettings(max_per_page=1, k=2))
     assert len({hit.url for hit in engine.search("topic datasets", k=4).hits}) == 4  # k of the question goes before
     assert len(engine.query("topic datasets", k=4).hits) == 4 and len(engine.search("topic datasets").hits) == 2
@@ -331,7 +331,7 @@ def test_planted_pages_change_nothing(make: Make) -> None:
     assert max(citation.n for citation in answer.citations) <= 3
 
 
-def test_a_number_that_does_not_hold_is_no_sign_of_confidence(make: Make) -> None:
+def test_wrong_citation_does_not_raise_confidence(make: Make) -> None:
     said = "Topic 3 is about datasets and has a part 3"
     sure = make(None, Says(f"# Parts\n\n{said} [1].")).query("What is topic 3 about datasets?")
     warned = make(None, Says(f"# Kubernetes pods [2]\n\n{said} [1].")).query("What is topic 3 about datasets?")
@@ -339,7 +339,7 @@ def test_a_number_that_does_not_hold_is_no_sign_of_confidence(make: Make) -> Non
     assert (sure.confidence, warned.confidence) == ("high", "some")
 
 
-def test_citations_are_judged_by_words_where_vectors_do_not_come(retriever, monkeypatch):
+def test_words_judge_citations_if_vectors_are_missing(retriever, monkeypatch):
     given_up = asyncio.Event()
 
     async def hang(*_: object, **__: object) -> None:

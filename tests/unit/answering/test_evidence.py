@@ -33,7 +33,7 @@ class High:
         return np.hstack([vectors, np.ones((len(vectors), 1))]) / np.sqrt(2.0)
 
 
-def test_a_yardstick_makes_the_cosines_of_models_alike() -> None:
+def test_yardstick_makes_cosines_of_different_models_comparable() -> None:
     texts = ["How do I read a CSV file?", HITS[0].text]
     plain, high = load_embedder("hash:256"), High()
     cosines = [float(a @ b) for a, b in (plain.embed_chunks(texts), high.embed_chunks(texts))]
@@ -41,7 +41,7 @@ def test_a_yardstick_makes_the_cosines_of_models_alike() -> None:
     assert cosines[1] - cosines[0] > 0.2 and scaled == pytest.approx([scaled[0]] * 2, abs=0.01)
 
 
-def test_a_model_that_can_not_tell_has_no_scale() -> None:
+def test_model_that_cannot_discriminate_has_no_scale() -> None:
     class Same(WordEmbedder):
         def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
             return np.ones((len(texts), 4)) / 2
@@ -61,11 +61,11 @@ def test_a_model_that_can_not_tell_has_no_scale() -> None:
     (Evidence(3, 4, 0.0, 0.9), False),  # no word is anywhere in the index
     (Evidence(2, 4, 0.3, 0.65), True), (Evidence(2, 12_000, 0.3, 0.65), False),  # the best of four chunks
 ])  # fmt: skip
-def test_a_near_chunk_with_the_words_is_likely_to_answer(evidence: Evidence, likely: bool) -> None:
+def test_near_chunk_with_the_words_is_likely_to_answer(evidence: Evidence, likely: bool) -> None:
     assert is_likely(evidence) == likely
 
 
-def test_the_index_weighs_what_it_found(retriever: Retriever) -> None:
+def test_index_rates_the_evidence_of_its_hits(retriever: Retriever) -> None:
     near = retriever.retrieve(Search(("create an index on a table",))).evidence
     far = retriever.retrieve(Search(("bake a chocolate cake with a table spoon",))).evidence
     assert near is not None and far is not None and near.texts == far.texts
@@ -73,6 +73,6 @@ def test_the_index_weighs_what_it_found(retriever: Retriever) -> None:
     assert retriever.retrieve(Search(("create an index",))).evidence != retriever.retrieve(Search(("index",))).evidence
 
 
-def test_words_do_not_count_in_another_language_than_the_pages(retriever: Retriever) -> None:
+def test_words_do_not_count_if_the_pages_are_in_another_language(retriever: Retriever) -> None:
     evidence = retriever.retrieve(Search(("Wie erstelle ich einen Index auf der Tabelle?",))).evidence
     assert evidence is not None and evidence.words is None and evidence.cosine is not None

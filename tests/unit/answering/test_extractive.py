@@ -51,21 +51,21 @@ def answer(question: str, *hits: Hit, **more: Any) -> str:
     return extract(question, *hits, **more)[0]
 
 
-def test_the_passage_is_quoted_under_its_heading_with_the_code_that_it_introduces() -> None:
+def test_passage_is_quoted_under_its_heading_with_the_code_it_introduces() -> None:
     made = quote("How do I load comma separated files?", TUNE, CSV)
     assert made.startswith("**Loading CSV**\n\n")
     assert "To load comma separated files, use read_csv. It needs a path, e.g. a bucket:" in made
     assert "```python\nds = ray.data.read_csv(\n    's3://bucket/iris.csv',\n)\n```" in made
 
 
-def test_hits_that_are_shown_come_first_in_their_order_so_that_numbers_do_too() -> None:
+def test_shown_hits_come_first_in_order_so_their_numbers_ascend() -> None:
     more = make_hit("https://d.test/data#csv", "Files may lie anywhere.", ("Loading data", "Loading CSV"))
     made, result, task = extract("What does the ASHA scheduler do with bad trials?", CSV, more, TUNE)
     assert task.hits == (CSV, TUNE, more) and list(result.quoted) == [1, 2]
     assert made.endswith("**Guide › Tune** [2]\n\nThe ASHA scheduler stops bad trials early. It saves compute.")
 
 
-def test_an_agent_that_stands_in_keeps_the_numbers_that_were_announced() -> None:
+def test_substitute_agent_keeps_the_announced_numbers() -> None:
     async def run() -> list[str | AgentResult]:
         task = Task("What does the ASHA scheduler do with bad trials?", (CSV, TUNE))
         return [part async for part in ExtractiveAgent().answer(task)]
@@ -92,9 +92,7 @@ def test_one_batch_of_vectors_decides_between_the_best_by_words() -> None:
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-def test_a_model_that_fails_or_hangs_costs_the_vectors_and_not_the_answer(
-    hangs: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_or_hanging_model_costs_only_the_vectors(hangs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     async def embed(texts: Sequence[str], collection: str | None = None) -> np.ndarray:
         if hangs:
             await asyncio.Event().wait()
@@ -126,9 +124,7 @@ def test_results_that_hardly_answer_say_so() -> None:
         ("anything", (), UNKNOWN),
     ],
 )
-def test_what_nothing_fits_is_not_known_and_names_no_section_that_has_nothing_to_do_with_it(
-    asked: str, hits: Sequence[Hit], said: str
-) -> None:
+def test_unknown_answer_names_no_unrelated_section(asked: str, hits: Sequence[Hit], said: str) -> None:
     assert answer(asked, *hits) == said
 
 
@@ -136,7 +132,7 @@ def test_what_nothing_fits_is_not_known_and_names_no_section_that_has_nothing_to
     ("asked", "shown"),
     [("How do I load an Excel file?", "read_csv"), ("Can I stop it by itself?", "ASHA"), ("excel schema", "inferred")],
 )
-def test_results_follow_i_do_not_know_and_stand_alone_where_something_is_close(asked: str, shown: str) -> None:
+def test_results_follow_i_do_not_know_only_if_nothing_is_close(asked: str, shown: str) -> None:
     close, far, hopeless = (Evidence(4, 12_000, *found) for found in ((0.85, 0.8), (0.65, 0.6), (0.3, 0.3)))
     assert is_possible(far) and not is_likely(close)
     unsure = say("unsure", "en")
@@ -146,7 +142,7 @@ def test_results_follow_i_do_not_know_and_stand_alone_where_something_is_close(a
     assert texts[2] == UNKNOWN, "nothing is named where nothing passes the floor"
 
 
-def test_the_section_of_an_object_that_is_named_comes_first() -> None:
+def test_section_of_the_named_object_comes_first() -> None:
     guide = make_hit("https://d.test/guide", "Large arguments go through ray.put, which tasks share.", ("Arguments",))
     text = "```python\nray.put(value)\n```\n\nStore an object, and return a reference to it."
     entry = make_hit("https://d.test/api#ray.put", text, ("ray.put",))
@@ -160,17 +156,17 @@ def test_the_section_of_an_object_that_is_named_comes_first() -> None:
     ("premature termination of hopeless runs", 0.6, False),
     ("Who stops bad trials early?", 0.3, True),
 ])  # fmt: skip
-def test_a_close_vector_with_some_words_or_nearly_all_words_are_enough(asked: str, cosine: float, known: bool) -> None:
+def test_close_vector_with_some_words_or_nearly_all_words_suffice(asked: str, cosine: float, known: bool) -> None:
     close = replace(TUNE, scores={"vector": cosine})
     assert (not answer(asked, close).startswith(UNKNOWN)) is known
 
 
-def test_a_question_is_not_answered_with_itself() -> None:
+def test_question_is_not_answered_with_itself() -> None:
     asking = make_hit("https://d.test/faq", "Who stops bad trials early?", ("Questions",))
     assert "The ASHA scheduler stops bad trials early." in quote("Who stops bad trials early?", asking, TUNE)
 
 
-def test_a_list_of_changes_is_quoted_only_where_it_is_asked_for() -> None:
+def test_changelog_is_quoted_only_on_request() -> None:
     old = make_hit("https://d.test/new", "The function read_csv reads comma separated files.", ("What’s New In 3.2",))
     guide = make_hit("https://d.test/guide", "A file of comma separated values is read with read_csv.", ("Files",))
     assert quote("read comma separated files", old, guide).startswith("**Files**")
@@ -178,7 +174,7 @@ def test_a_list_of_changes_is_quoted_only_where_it_is_asked_for() -> None:
     assert made.split("**")[1].startswith("What’s New")
 
 
-def test_a_snippet_is_one_line_cut_between_words() -> None:
+def test_snippet_is_one_line_cut_between_words() -> None:
     assert snippet("one  two\nthree", 11) == "one two…" and snippet("short") == "short"
 
 
@@ -186,7 +182,7 @@ texts = st.lists(st.sampled_from(["Ray reads files.", "A file is read by Ray Dat
 
 
 @given(st.text(max_size=50), st.lists(texts.map(" ".join), max_size=4))
-def test_every_number_is_that_of_a_hit(question: str, contents: list[str]) -> None:
+def test_every_citation_number_refers_to_a_hit(question: str, contents: list[str]) -> None:
     hits = [make_hit(f"https://d.test/{n}", text) for n, text in enumerate(contents)]
     for asked in (question, "How does Ray read files?"):
         made = re.sub(r"`[^`]*`|```.*?```", "", answer(asked, *hits), flags=re.DOTALL)
@@ -207,7 +203,7 @@ def test_numbers_that_cite_nothing_are_shown_as_code(quoted: str, written: str) 
     assert hide_numbers(quoted) == written
 
 
-def test_a_quote_is_the_markdown_of_its_source_below_a_heading_that_shows_all_signs() -> None:
+def test_quote_is_the_markdown_of_its_source_under_an_escaped_heading() -> None:
     hit = make_hit("https://d.test/new", "The method `__init__()` runs after \\*args was read.", ("Objects", "*args"))
     made = quote("What does the method __init__ run after?", hit)
     assert made == "**\\*args**\n\nThe method `__init__()` runs after \\*args was read. [1]"
@@ -218,13 +214,13 @@ def test_a_quote_is_the_markdown_of_its_source_below_a_heading_that_shows_all_si
     "1. Open the file:\n\n    ```py\n    f = open(path)\n    ```\n2. Choose its mode:\n    - to read\n    - to write",
     "> **Note**\n>\n> Files of other modes are opened by hand, never with open.",
 ])  # fmt: skip
-def test_tables_nested_lists_and_notes_are_quoted_as_they_are(block: str) -> None:
+def test_tables_nested_lists_and_notes_are_quoted_unchanged(block: str) -> None:
     hit = make_hit("https://d.test/open", f"A file is opened in a mode, with open:\n\n{block}", ("Open files",))
     assert quote("How is a file opened in a mode?", hit).removesuffix("[1]").rstrip().endswith(hide_numbers(block))
 
 
 @pytest.mark.parametrize("lines", ["import tool\ntool.run()", "a | b\nc | d", ">>> tool.run()\n1"])
-def test_the_lines_of_an_index_of_an_earlier_version_stay_as_they_are(lines: str) -> None:
+def test_lines_of_an_older_index_stay_unchanged(lines: str) -> None:
     hit = make_hit("https://d.test/o", f"To start the tool, run:\n\n{lines}", ("Start",))
     assert f"```\n{lines}\n```" in answer("How do I start the tool?", hit)
 
@@ -254,7 +250,7 @@ def test_headings_alone_make_no_quotation_certain(question, heading, text, certa
     assert (support >= CERTAIN) == certain, support
 
 
-def test_a_quotation_without_the_code_of_its_section_is_not_certain() -> None:
+def test_quotation_without_the_code_of_its_section_is_not_certain() -> None:
     why = "Settings are read from variables of the environment, as they differ from machine to machine. " * 4
     more = "Names are those of the fields. Letters are large or small. Each value is checked when it is read. " * 3
     code = "This is what a class of them looks like, with one:\n\n```py\nclass Base(Model):\n    name: str = ''\n```"
@@ -265,7 +261,7 @@ def test_a_quotation_without_the_code_of_its_section_is_not_certain() -> None:
     assert certainty("What are settings from environment variables?", cut) >= CERTAIN
 
 
-def test_a_quotation_is_certain_if_both_legs_found_it_first_and_nothing_is_left_out_of_it() -> None:
+def test_complete_quotation_ranked_first_by_both_legs_is_certain() -> None:
     text = "Set the logging levels by name, each by a call of its logger: `logger.setLevel(name)`. " * 4
     hit = make_hit("https://d.test/logging#a", text, ("Set logging levels",))
     assert certainty("set logging levels", hit) >= CERTAIN

@@ -52,7 +52,7 @@ def turns(*questions: str) -> tuple[Message, ...]:
     ("sourdough bread", "how long does it take?", "how long does it take? (sourdough bread)", "sourdough bread"),
     ("What is VACUUM?", "How do I install Ray on Windows?", "How do I install Ray on Windows?", ""),
 ])  # fmt: skip
-def test_a_follow_up_keeps_its_subject_which_is_known(before: str, question: str, alone: str, about: str) -> None:
+def test_follow_up_keeps_its_subject_and_it_is_known(before: str, question: str, alone: str, about: str) -> None:
     completed = complete(strip_smalltalk(question), [before])
     assert (completed.question, completed.about) == (alone, about)
 
@@ -64,13 +64,13 @@ def test_a_follow_up_keeps_its_subject_which_is_known(before: str, question: str
     "What is the maximum size of a table?", "Which isolation levels are there in PostgreSQL?", "window functions",
     "How does the garbage collector work when it finds a cycle?", "How do I install Ray on Windows?", "The GIL?",
 ])  # fmt: skip
-def test_a_question_that_stands_alone_stays_after_one_question_and_after_a_chain(question: str) -> None:
+def test_standalone_question_stays_unchanged_after_any_conversation(question: str) -> None:
     chain = ["How do I scale a Serve deployment?", "its minimum number of replicas?", "the maximum?"]
     for before in (["how do I create an index in PostgreSQL?"], chain):
         assert complete(question, before).question == question
 
 
-def test_a_subject_is_kept_over_several_turns_and_over_thanks() -> None:
+def test_subject_is_kept_over_several_turns_and_thanks() -> None:
     before = ["how do I create an index in PostgreSQL?", "thanks!", "and how do I drop it?", "ok, thank you"]
     alone = complete("how do I rename it?", asked_before(turns(*before))).question
     assert alone == "how do I rename an index in PostgreSQL?"
@@ -94,11 +94,13 @@ def test_a_subject_is_kept_over_several_turns_and_over_thanks() -> None:
     (["How do I scale a Serve deployment?", "its minimum number of replicas?", "What is VACUUM?"], "why?",
          "why? (What is VACUUM)"),
 ])  # fmt: skip
-def test_a_chain_is_completed_by_its_topic_and_what_came_last(before: list[str], question: str, alone: str) -> None:
+def test_chained_follow_up_is_completed_by_its_topic_and_the_last_turn(
+    before: list[str], question: str, alone: str
+) -> None:
     assert complete(question, before).question == alone
 
 
-def test_the_answer_says_what_was_searched_for(engine: QueryEngine) -> None:
+def test_answer_shows_the_searched_question(engine: QueryEngine) -> None:
     history = turns("how do I create an index in PostgreSQL?")
     answer = engine.query("and how do I drop it?", history=history)
     assert answer.queries == ("how do I drop an index in PostgreSQL?",)
@@ -106,13 +108,13 @@ def test_the_answer_says_what_was_searched_for(engine: QueryEngine) -> None:
     assert answer.hits[0].url.endswith("/drop")
 
 
-def test_the_answer_says_that_it_could_not(engine: QueryEngine) -> None:
+def test_answer_says_if_the_reference_is_unclear(engine: QueryEngine) -> None:
     answer = engine.query("and how do I drop it?", history=turns("hello"))
     assert answer.notes == ('I can\'t tell what "it" refers to. Ask the whole question in one message.',)
     assert answer.text.startswith(answer.notes[0])
 
 
-def test_rules_stand_in_for_a_model_that_fails(retriever: Retriever) -> None:
+def test_rules_replace_a_failing_model(retriever: Retriever) -> None:
     engine = QueryEngine(retriever, rewriter=Rewriter(Says(error=LLMFailed("gone"))))
     answer = engine.query("and why?", history=turns("how do I create an index in PostgreSQL?"))
     assert answer.queries == ("why? (how do I create an index in PostgreSQL)",) and answer.degraded == ("rewrite",)
@@ -122,14 +124,14 @@ CLEAR = "Removes all elements from the set in place. A frozen one has no such me
 CACHE = "A decorator that keeps the results of earlier calls. Its method cache_clear forgets all of them at once."
 
 
-def test_a_follow_up_is_answered_from_what_it_goes_on_about() -> None:
+def test_follow_up_is_answered_from_its_own_subject() -> None:
     sets = make_hit("https://d.test/sets#clear", f"clear()\n\n{CLEAR}", ("Sets", "How to clear a set"))
     cached = make_hit("https://d.test/functools#lru", f"@lru_cache(maxsize=128)\n\n{CACHE}", ("functools", "lru_cache"))
     chosen = choose("How do I clear lru_cache?", (sets, cached), about="lru_cache")
     assert asyncio.run(chosen)[0].hit == 1
 
 
-def test_an_answer_about_another_subject_says_so(engine: QueryEngine, store: MemoryStore) -> None:
+def test_answer_about_another_subject_says_so(engine: QueryEngine, store: MemoryStore) -> None:
     store.publish(1, make_hit("https://d.test/sets#clear", CLEAR, ("Sets", "How do I clear it?")))
     answer = engine.query("How do I clear it?", history=turns("lru_cache"))
     assert 'Nothing that was found is about "lru_cache".' in answer.notes and answer.confidence == "low"
@@ -150,7 +152,7 @@ def test_an_answer_about_another_subject_says_so(engine: QueryEngine, store: Mem
     ("When I restart Ray, how do I keep its logs?", ()),
     ("Tell me how it starts and what it prints", ()),
 ])  # fmt: skip
-def test_two_questions_at_once_are_told_apart_and_one_stays_one(question: str, parts: tuple[str, ...]) -> None:
+def test_double_question_is_split_and_a_single_one_is_not(question: str, parts: tuple[str, ...]) -> None:
     assert parts_of(question) == parts
 
 
@@ -161,7 +163,7 @@ def test_each_of_two_questions_is_searched_and_answered(retriever: Retriever) ->
     assert answer.queries == (asked, "How do I create an index on a table of PostgreSQL", "how do I stop a cluster?")
 
 
-def test_a_leg_that_failed_for_one_of_two_questions_is_named() -> None:
+def test_leg_that_failed_for_one_of_two_questions_is_named() -> None:
     class Searches:
         async def aretrieve(self, search: Search) -> Retrieval:
             index = Index(1, "docs", IndexSettings(), "live", 1)

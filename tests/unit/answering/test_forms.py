@@ -58,7 +58,7 @@ def engine(retriever: Retriever, model: Says, form: Form) -> QueryEngine:
     return QueryEngine(retriever, agents=[LLMAgent("says", model)], forms=FormFinder([agent(form)]))
 
 
-def test_the_quotation_comes_first_and_below_it_what_its_section_supports(retriever: Retriever) -> None:
+def test_quotation_comes_first_then_the_text_its_section_supports(retriever: Retriever) -> None:
     model = Says(
         "Column types of a CSV file are guessed from its rows. ",
         "The moon landing was watched by millions of people. ",
@@ -85,7 +85,7 @@ def test_the_quotation_comes_first_and_below_it_what_its_section_supports(retrie
     ],
     ids=["code of its own", "what is quoted already", "a lead-in to nothing", "a refusal", "nothing"],
 )
-def test_nothing_stands_below_where_nothing_holds_or_is_new(retriever: Retriever, said: str) -> None:
+def test_nothing_follows_the_quotation_if_nothing_is_supported_or_new(retriever: Retriever, said: str) -> None:
     error = None if said else LLMEmpty("said nothing")
     answer = engine(retriever, Says(said, error=error), "summary").query(ASKED)
     assert CODE in answer.text and IN_SHORT not in answer.text and "frobnicate" not in answer.text
@@ -93,13 +93,13 @@ def test_nothing_stands_below_where_nothing_holds_or_is_new(retriever: Retriever
     assert answer.degraded == (() if said else ("llm:says",))
 
 
-def test_a_model_that_repeats_itself_is_stopped_and_shown_once(retriever: Retriever) -> None:
+def test_repeating_model_is_stopped_and_shown_once(retriever: Retriever) -> None:
     model = Says(*["Column types of a CSV file are guessed from its rows. "] * 30, hangs=True)
     answer = engine(retriever, model, "summary").query(ASKED)
     assert answer.text.count("guessed from its rows") == 1 and model.cancelled
 
 
-def test_code_of_a_passage_may_stand_below() -> None:
+def test_code_of_a_passage_can_follow_the_quotation() -> None:
     hit = make_hit("https://d.test/io#more", f"{OTHER.text}\n\n{CODE}")
     said: list[str] = []
     kept = SummaryFilter(Passages([hit]), "Something else is quoted.", said.append)
@@ -107,7 +107,7 @@ def test_code_of_a_passage_may_stand_below() -> None:
     assert "Like this:" in "".join(said) and CODE in "".join(said) and "rm" not in "".join(said)
 
 
-def test_quoted_alone_asks_no_model_and_neither_does_what_nothing_answers(retriever: Retriever) -> None:
+def test_quote_only_form_and_unanswerable_questions_call_no_model(retriever: Retriever) -> None:
     model = Says("Anything.")
     assert engine(retriever, model, "quoted").query(ASKED).agent == "extractive"
     assert not engine(retriever, model, "summary").query("Who won the world cup?").known
@@ -126,7 +126,7 @@ LONG = [
 ]
 
 
-def test_a_capable_model_reads_whole_sections_each_once(retriever: Retriever, store: MemoryStore) -> None:
+def test_capable_model_reads_each_whole_section_once(retriever: Retriever, store: MemoryStore) -> None:
     model = Says("Run `upgrade --stage 0` and so on [1].")
     store.publish(1, *LONG, *HITS)
     answer = engine(retriever, model, "full").query("How do I upgrade stage 3?")
@@ -137,7 +137,7 @@ def test_a_capable_model_reads_whole_sections_each_once(retriever: Retriever, st
     assert answer.route is not None and "written from whole sections" in answer.route.why
 
 
-def test_sections_that_its_window_does_not_hold_are_left_out(retriever: Retriever, store: MemoryStore) -> None:
+def test_sections_beyond_its_window_are_left_out(retriever: Retriever, store: MemoryStore) -> None:
     parts = (make_hit(f"https://d.test/{n}#a", f"Part {n}: upgrade. " * 80, (f"Part {n}",)) for n in range(9))
     store.publish(1, *parts)
     model = Says("Upgrade it [1].")
@@ -158,7 +158,7 @@ GUIDE = [
 ]
 
 
-def test_the_rest_of_the_first_pages_follows_what_leads_in_first(retriever: Retriever, store: MemoryStore) -> None:
+def test_remaining_first_pages_follow_the_leading_hits(retriever: Retriever, store: MemoryStore) -> None:
     others = (make_hit(f"https://d.test/{n}#a", f"A bowline of kind {n}. Pull.", (f"Kind {n}",)) for n in range(40))
     store.publish(1, *GUIDE, *others)
     model = Says("Tie a bowline [1].")
@@ -183,7 +183,7 @@ def test_other_questions_are_answered_while_sections_are_compared(
     asyncio.run(ask_in_a_loop())
 
 
-def test_a_copy_is_read_once(retriever: Retriever, store: MemoryStore) -> None:
+def test_copy_is_read_once(retriever: Retriever, store: MemoryStore) -> None:
     said = "To moor the vessel in a storm, tie a bowline around both bollards and pull it tight."
     copies = [make_hit(f"https://d.test/{version}/moor", said, (f"Mooring {version}",)) for version in ("v1", "v2")]
     copies[1] = replace(copies[1], text=f"{said} Hurry.")
@@ -193,7 +193,7 @@ def test_a_copy_is_read_once(retriever: Retriever, store: MemoryStore) -> None:
     assert model.run[0].count("around both bollards") == 1
 
 
-def test_what_was_found_comes_before_the_rest_of_a_long_section(retriever: Retriever, store: MemoryStore) -> None:
+def test_hits_come_before_the_rest_of_a_long_section(retriever: Retriever, store: MemoryStore) -> None:
     filler = "The keel of a boat is long and made of oak. " * 60
     long = [make_hit("https://d.test/keel#a", f"{filler} Keel {n}.", ("Keels",), ordinal=n) for n in range(6)]
     store.publish(1, *long, *(make_hit(f"https://d.test/{n}#a", f"Oak keel {n}.", (f"Keel {n}",)) for n in range(5)))
@@ -203,7 +203,7 @@ def test_what_was_found_comes_before_the_rest_of_a_long_section(retriever: Retri
 
 
 @pytest.mark.parametrize(("form", "quotes"), [("written", True), ("full", False)])
-def test_the_refusal_of_a_capable_model_stands(retriever: Retriever, form: Form, quotes: bool) -> None:
+def test_refusal_of_a_capable_model_is_final(retriever: Retriever, form: Form, quotes: bool) -> None:
     model = Says("I do not know: nothing in this collection seems to answer that.")
     answer = engine(retriever, model, form).query(ASKED)
     assert len(model.run) == 1
@@ -211,19 +211,19 @@ def test_the_refusal_of_a_capable_model_stands(retriever: Retriever, form: Form,
 
 
 @pytest.mark.parametrize(("form", "asked"), [("written", 0), ("full", 1)])
-def test_a_capable_model_is_asked_whatever_was_found(retriever: Retriever, form: Form, asked: int) -> None:
+def test_capable_model_is_asked_for_any_hits(retriever: Retriever, form: Form, asked: int) -> None:
     model = Says("I do not know: nothing in this collection seems to answer that.")
     assert not engine(retriever, model, form).query("Who won the world cup?").known
     assert len(model.run) == asked
 
 
-def test_a_prompt_of_ones_own_is_used_from_whole_sections_too(retriever: Retriever) -> None:
+def test_custom_prompt_is_used_with_whole_sections_too(retriever: Retriever) -> None:
     model = Says("Call it [1].")
     engine(retriever, model, "full").query(ASKED, templates={"qa": "Mine: {context} {question}"})
     assert "Mine: [1] " in model.run[0]
 
 
-def test_a_setting_decides_before_a_trial_and_another_model_has_its_own() -> None:
+def test_setting_overrides_a_trial_and_another_model_has_its_own() -> None:
     store = Trials(ModelTrial("docs", ENDPOINT, "says", "quoted", {}))
 
     def form(setting: str, collection: str | None = None, name: str = "says") -> str:
@@ -234,7 +234,7 @@ def test_a_setting_decides_before_a_trial_and_another_model_has_its_own() -> Non
     assert (form("summary"), form("full")) == ("summary", "full")
 
 
-def test_an_evaluation_has_the_forms_of_trials_among_its_settings() -> None:
+def test_evaluation_records_the_trial_forms_among_its_settings() -> None:
     settings = AnswerSettings.model_validate({"agents": [agent(), agent("written").model_copy(update={"name": "own"})]})
     store = Trials(ModelTrial("docs", ENDPOINT, "says", "quoted", {}))
     assert [one.form for one in all_agents(settle_forms(settings, store, "docs"))] == ["quoted", "written"]
@@ -243,7 +243,7 @@ def test_an_evaluation_has_the_forms_of_trials_among_its_settings() -> None:
     assert settle_forms(single, store, "docs").llm.form == "quoted"
 
 
-def test_the_start_says_how_answers_come_about() -> None:
+def test_startup_reports_how_answers_are_made() -> None:
     [tried] = describe_forms([agent()], [ModelTrial("docs", ENDPOINT, "says", "summary", {})])
     assert tried.startswith("docs: answers by says are quoted, with a summary, as its trial of 20")
     [untried] = describe_forms([agent()], [ModelTrial("docs", "http://elsewhere/v1", "says", "quoted", {})])
@@ -252,7 +252,7 @@ def test_the_start_says_how_answers_come_about() -> None:
     assert "written, as the setting" in chosen
 
 
-def test_a_busy_service_asks_the_database_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_service_rarely_queries_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "KEPT_S", math.inf)
 
     async def ask(finder: FormFinder) -> None:

@@ -47,7 +47,7 @@ a_leg = st.builds(ranked, leg=st.sampled_from(["vector", "bm25"]), hits=unique_h
 legs = st.lists(a_leg, max_size=3)
 
 
-def test_the_score_is_the_sum_of_weighted_reciprocal_ranks() -> None:
+def test_score_is_the_sum_of_weighted_reciprocal_ranks() -> None:
     first, second, third = fuse([leg("vector", "a", "b"), leg("bm25", "b", "c", weight=2)])
     assert first.chunk_id == "b" and first.score == pytest.approx(1 / 62 + 2 / 61)
     assert first.ranks == {"vector": 2, "bm25": 1} and first.scores == {"vector": 0.9, "bm25": 1.0, "rrf": first.score}
@@ -64,13 +64,13 @@ def test_equal_texts_are_one_hit_with_all_sources() -> None:
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), float("-inf")])
-def test_a_weight_below_zero_or_without_end_is_refused(weight: float) -> None:
+def test_negative_or_infinite_weight_is_refused(weight: float) -> None:
     with pytest.raises(ValueError, match="vector"):
         Fusion(weights={"vector": weight})
 
 
 @given(legs, st.integers())
-def test_the_order_of_legs_and_of_hits_does_not_matter(given_legs: list[RankedList], seed: int) -> None:
+def test_order_of_legs_and_hits_does_not_matter(given_legs: list[RankedList], seed: int) -> None:
     expected, random = fuse(given_legs), Random(seed)
     for permutation in itertools.permutations(given_legs):
         fused = fuse([replace(leg, chunks=random.sample(leg.chunks, len(leg.chunks))) for leg in permutation])
@@ -80,7 +80,7 @@ def test_the_order_of_legs_and_of_hits_does_not_matter(given_legs: list[RankedLi
 
 
 @given(legs, st.sampled_from([0.02, 0.3, 1.0]), st.sampled_from("abcd"))
-def test_it_equals_the_plain_formula(given_legs: list[RankedList], weight: float, rare: str) -> None:
+def test_fusion_equals_the_plain_formula(given_legs: list[RankedList], weight: float, rare: str) -> None:
     """Hits, scores, order, ties and equal texts, with a prior and a preference."""
 
     def weigh(chunk: RankableChunk | Hit) -> float:
@@ -105,7 +105,7 @@ def order(fused: Sequence[FusedText]) -> str:
     return "".join(text.chunk_id for text in fused)
 
 
-def test_relative_scores_are_scaled_within_each_list_and_added() -> None:
+def test_relative_scores_are_scaled_per_list_and_added() -> None:
     fused = Fusion(kind="relative_score", pages_first=False).fuse(LISTS, QUESTIONS)
     assert [(text.chunk_id, text.score) for text in fused] == [("d", 2.0), ("a", 1.0), ("b", 0.5), ("c", 0.0)]
     assert whole(fused[0]).score_kind == "relative_score" and whole(fused[0]).scores["relative_score"] == 2.0
@@ -114,7 +114,7 @@ def test_relative_scores_are_scaled_within_each_list_and_added() -> None:
 
 
 @pytest.mark.parametrize(("lexical_k", "expected"), [(0, "abcd"), (1, "adbc"), (2, "abdc"), (9, "abcd")])
-def test_the_first_bm25_hits_are_inserted_behind_as_many_others(lexical_k: int, expected: str) -> None:
+def test_first_bm25_hits_are_inserted_after_as_many_others(lexical_k: int, expected: str) -> None:
     fused = Fusion(kind="insert", lexical_k=lexical_k, pages_first=False).fuse(LISTS, QUESTIONS)
     assert order(fused) == expected
     assert [text.score for text in fused] == [1.0, 1 / 2, 1 / 3, 1 / 4]
@@ -122,14 +122,14 @@ def test_the_first_bm25_hits_are_inserted_behind_as_many_others(lexical_k: int, 
 
 
 @given(legs, st.sampled_from(fusion.FUSIONS))
-def test_every_kind_has_each_text_once_whatever_the_lists(given_legs: list[RankedList], kind: str) -> None:
+def test_every_kind_of_fusion_returns_each_text_once(given_legs: list[RankedList], kind: str) -> None:
     fused = Fusion(kind=kind).fuse(given_legs, QUESTIONS)
     hashes = [text.chunk.text_hash for text in fused]
     assert len(set(hashes)) == len(hashes)
     assert set(hashes) == {chunk.text_hash for one in given_legs for _, chunk in one.chunks}
 
 
-def test_an_unknown_kind_is_refused_with_the_choices() -> None:
+def test_unknown_kind_is_refused_with_the_choices() -> None:
     with pytest.raises(ValueError, match="no fusion 'mean'; choose one of rrf, relative_score, insert"):
         Fusion(kind="mean")
 
@@ -144,7 +144,7 @@ def on_page(page: str, name: str) -> Hit:
 @pytest.mark.parametrize(
     ("k", "most", "taken"), [(3, 1, "ace"), (5, 1, "ace"), (4, 2, "abce"), (4, None, "abcd"), (4, 0, "abcd")]
 )
-def test_no_page_has_more_than_its_share_of_the_first_k(k: int, most: int | None, taken: str) -> None:
+def test_no_page_exceeds_its_share_of_the_first_k(k: int, most: int | None, taken: str) -> None:
     """Strict: rather fewer hits than more of one page. None and 0 set no limit."""
     found = [on_page(page, name) for page, name in zip("ppqpr", "abcde", strict=True)]
     assert "".join(hit.chunk_id for hit in take_diverse(found, k, most)) == taken
@@ -154,7 +154,7 @@ pages = st.lists(st.builds(on_page, st.sampled_from("pqr"), st.text("xyz", min_s
 
 
 @given(pages, st.integers(0, 6), st.integers(1, 3))
-def test_diversity_keeps_order_and_takes_what_it_may(found: list[Hit], k: int, most: int) -> None:
+def test_diversity_keeps_order_and_fills_the_limit(found: list[Hit], k: int, most: int) -> None:
     taken = take_diverse(found, k, most)
     rest = iter(found)
     assert len(taken) <= k and all(any(hit is one for one in rest) for hit in taken)
@@ -164,7 +164,7 @@ def test_diversity_keeps_order_and_takes_what_it_may(found: list[Hit], k: int, m
     assert len(taken) == min(k, available)
 
 
-def test_the_best_of_every_page_comes_before_a_second_of_any() -> None:
+def test_best_hit_of_every_page_comes_before_a_second_of_any() -> None:
     hits = [replace(make_hit("text", 1.0), url=page, chunk_id=f"{page}{n}") for n, page in enumerate("aabacb")]
     assert [hit.chunk_id for hit in spread_pages(hits)] == ["a0", "b2", "c4", "a1", "b5", "a3"]
     assert spread_pages([]) == []

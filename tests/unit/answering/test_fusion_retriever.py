@@ -64,7 +64,7 @@ async def find(retriever: FusionRetriever, *queries: str, **more: object):
     return await retriever.aretrieve(Search(queries or ("scale a deployment",), **more))  # type: ignore[arg-type]
 
 
-async def test_every_leg_is_asked_every_query_and_equal_texts_are_one_hit() -> None:
+async def test_every_leg_gets_every_query_and_equal_texts_are_one_hit() -> None:
     legs = [Words("words"), Awaited("others", 2.0)]
     found = await find(FusionRetriever(legs), "scale a deployment", "log lines of replicas", k=2)
     assert [len(leg.asked) for leg in legs] == [2, 2]
@@ -72,7 +72,7 @@ async def test_every_leg_is_asked_every_query_and_equal_texts_are_one_hit() -> N
     assert found.hits[0].ranks == {"words": 1, "others": 1} and found.queries[1] == "log lines of replicas"
 
 
-async def test_legs_are_searched_at_the_same_time() -> None:
+async def test_legs_are_searched_concurrently() -> None:
     meeting = threading.Barrier(2, timeout=10)
 
     class Meets(Words):
@@ -84,23 +84,23 @@ async def test_legs_are_searched_at_the_same_time() -> None:
     assert found.hits and not found.degraded
 
 
-async def test_a_leg_that_fails_is_named_and_the_others_answer() -> None:
+async def test_failing_leg_is_named_and_the_others_answer() -> None:
     found = await find(FusionRetriever([Broken("broken"), Words()]))
     assert found.degraded == ("broken",) and found.hits[0].url == "https://d.test/scaling"
 
 
-async def test_a_leg_may_return_what_has_to_be_awaited() -> None:
+async def test_leg_can_return_an_awaitable() -> None:
     found = await find(FusionRetriever([Wrapped()]))
     assert not found.degraded and found.hits[0].url == "https://d.test/scaling"
 
 
 @pytest.mark.parametrize("leg", [BreaksLater, Forgets])
-async def test_a_leg_that_fails_when_its_hits_are_read_has_failed(leg: type[Words]) -> None:
+async def test_leg_that_fails_while_its_hits_are_read_has_failed(leg: type[Words]) -> None:
     found = await find(FusionRetriever([leg("broken"), Words()]))
     assert found.degraded == ("broken",) and found.hits[0].url == "https://d.test/scaling"
 
 
-async def test_filters_and_weights_hold_for_legs_too() -> None:
+async def test_filters_and_weights_apply_to_custom_legs_too() -> None:
     legs = [Words("a"), Words("b", 0.0)]
     found = await find(FusionRetriever(legs), filters=Filters(url_prefix="https://d.test/lamps"))
     assert all(hit.url == "https://d.test/lamps" for hit in found.hits)
@@ -109,18 +109,18 @@ async def test_filters_and_weights_hold_for_legs_too() -> None:
 
 
 @pytest.mark.parametrize("legs", [[], [Words(), Words()]])
-def test_legs_need_names_of_their_own(legs: list[Words]) -> None:
+def test_legs_need_unique_names(legs: list[Words]) -> None:
     with pytest.raises(ValueError, match="names of their own"):
         QueryEngine(legs)
 
 
-def test_an_engine_takes_one_leg_or_a_list_of_legs() -> None:
+def test_engine_takes_one_leg_or_a_list_of_legs() -> None:
     for retriever in (Words(), [Words(), Awaited("others")]):
         answer = QueryEngine(retriever).query("How do I scale a deployment?")
         assert "num_replicas" in answer.text and answer.hits[0].url == "https://d.test/scaling"
         assert answer.cited[0] == answer.hits[0].chunk_id
 
 
-async def test_vectors_of_claims_come_from_the_embedder_that_is_given() -> None:
+async def test_claim_vectors_come_from_the_given_embedder() -> None:
     retriever = FusionRetriever([Words()], embed=lambda texts: np.eye(len(texts), 3, dtype=np.float32))
     assert (await retriever.aembed(["a", "b"])).shape == (2, 3)

@@ -31,18 +31,18 @@ GERMAN = "Wie lese ich eine CSV-Datei?"
     ("MIT license", ""), ("São Paulo time zone", ""), ("naïve bayes", ""), ("le vs lt operators", ""), ("", ""),
     ("?", ""),
 ])  # fmt: skip
-def test_the_language_of_a_question_is_named_where_it_is_certain(question: str, language: str) -> None:
+def test_language_of_a_question_is_named_if_certain(question: str, language: str) -> None:
     assert find_language(question) == language and is_foreign(question) == (language not in ("en", ""))
 
 
 @pytest.mark.parametrize(("one", "other", "same"), [
     ("en", "en-GB", True), ("pt_BR", "pt_BR", True), ("PT_br", "pt-PT", True), ("pt_BR", "en_US", False),
 ])  # fmt: skip
-def test_a_language_is_the_same_in_any_region_and_spelling(one: str, other: str, same: bool) -> None:
+def test_language_is_the_same_in_any_region_and_spelling(one: str, other: str, same: bool) -> None:
     assert same_language(one, other) is same_language(other, one) is same
 
 
-def test_only_models_that_are_known_to_read_english_alone_are_said_to() -> None:
+def test_only_known_english_only_models_are_reported_as_such() -> None:
     english = (
         "all-MiniLM-L6-v2", "all-MiniLM-L6-docs-v1", "BAAI/bge-small-en-v1.5", "intfloat/e5-base-v2",
         "/m/all-mpnet-base-v2/",
@@ -58,7 +58,7 @@ def store() -> MemoryStore:
     return made
 
 
-def test_the_answer_says_that_the_model_reads_english(engine: QueryEngine) -> None:
+def test_answer_says_that_the_model_reads_english(engine: QueryEngine) -> None:
     answer = engine.query(GERMAN)
     (note,) = answer.notes
     assert "all-MiniLM-L6-v2" in note and note.endswith("Auf Englisch gefragt, wird mehr gefunden.")
@@ -66,7 +66,7 @@ def test_the_answer_says_that_the_model_reads_english(engine: QueryEngine) -> No
     assert engine.query("How do I read a CSV file?").notes == ()
 
 
-def test_english_is_not_advised_where_pages_or_model_have_another_language(engine, store):
+def test_english_is_not_advised_if_pages_or_model_use_another_language(engine, store):
     text = "Mit read_csv lesen Sie eine CSV-Datei, wenn sie nicht zu groß ist."
     for changed in (replace(CSV, text=text), replace(CSV, language="de")):
         store.publish(1, changed)

@@ -39,17 +39,17 @@ def first_of(engine: QueryEngine, question: str, **asked: object) -> str:
     return engine.search(question, **asked).hits[0].url.removeprefix("https://d.test/")  # type: ignore[arg-type]
 
 
-def test_the_page_in_the_language_of_the_question_comes_first(engine: QueryEngine) -> None:
+def test_page_in_the_language_of_the_question_comes_first(engine: QueryEngine) -> None:
     assert first_of(engine, ENGLISH) == "dialog"
     assert first_of(engine, SPANISH) == "es/dialog"
     assert first_of(engine, "Comment ouvrir le dialog avec plugin-dialog ?") == "fr/dialog"
 
 
-def test_a_question_whose_language_is_not_certain_prefers_none(engine: QueryEngine) -> None:
+def test_question_of_uncertain_language_prefers_none(engine: QueryEngine) -> None:
     assert first_of(engine, "plugin-dialog open") == "fr/dialog"
 
 
-def test_a_filter_and_the_open_page_say_which_language_is_meant(engine: QueryEngine) -> None:
+def test_filter_or_open_page_determines_the_language(engine: QueryEngine) -> None:
     french = engine.search(ENGLISH, filters=Filters(language="fr")).hits
     assert {hit.language for hit in french} == {"fr"}
     assert first_of(engine, "plugin-dialog open", page="https://d.test/es/dialog") == "es/dialog"
@@ -59,22 +59,20 @@ def test_a_filter_and_the_open_page_say_which_language_is_meant(engine: QueryEng
 
 
 @pytest.mark.parametrize("page", [None, "https://d.test/fr/dialog", "https://d.test/dialog"])
-def test_a_filter_for_a_version_leaves_the_language_of_the_question_preferred(
-    engine: QueryEngine, page: str | None
-) -> None:
+def test_version_filter_keeps_the_language_preference(engine: QueryEngine, page: str | None) -> None:
     assert first_of(engine, ENGLISH, page=page, filters=Filters(version="2")) == "dialog"
 
 
 @pytest.mark.parametrize("question", [
     "Wie öffne ich den dialog mit plugin-dialog?", "Как открыть dialog через plugin-dialog?", "ინდექსის dialog შექმნა"
 ])  # fmt: skip
-def test_without_a_page_in_the_language_of_the_question_nothing_changes(engine: QueryEngine, question: str) -> None:
+def test_nothing_changes_without_a_page_in_the_question_language(engine: QueryEngine, question: str) -> None:
     hits = engine.search(question).hits
     assert hits and hits == engine.search(question, filters=Filters()).hits
     assert language_prior("de", CHUNKS) is language_prior("und", CHUNKS) is language_prior("", CHUNKS) is no_prior
 
 
-def test_a_page_of_an_unknown_language_is_preferred_to_no_page_and_no_page_to_it() -> None:
+def test_pages_of_unknown_language_are_neither_preferred_nor_demoted() -> None:
     unknown = CHUNKS[0]._replace(language="")
     assert language_prior("es", [unknown, *CHUNKS[:2]]) is no_prior
     prior = language_prior("es", [unknown, *CHUNKS])
@@ -82,7 +80,7 @@ def test_a_page_of_an_unknown_language_is_preferred_to_no_page_and_no_page_to_it
 
 
 @pytest.mark.parametrize("store", [with_unrelated(1), with_unrelated(4), with_unrelated(40)], indirect=True)
-def test_the_right_page_of_another_language_stays_where_the_readers_has_only_unrelated_ones(
+def test_right_page_in_another_language_stays_among_the_hits(
     engine: QueryEngine,
 ) -> None:
     found = [hit.url for hit in engine.search("¿Cómo puedo embed el sidecar?", k=5).hits]
@@ -93,5 +91,5 @@ def test_the_right_page_of_another_language_stays_where_the_readers_has_only_unr
     ("ru", "uk", True), ("ru", "bg-BG", True), ("ru", "en", False), ("uk", "ru", False), ("no", "nb_NO", True),
     ("da", "nn", True), ("de", "de-AT", True), ("de", "nl", False), ("zh", "zh-TW", True), ("ar", "fa", True),
 ])  # fmt: skip
-def test_a_language_that_is_taken_for_another_is_preferred_with_it(asked_in: str, language: str, may_be: bool) -> None:
+def test_commonly_confused_language_is_preferred_too(asked_in: str, language: str, may_be: bool) -> None:
     assert may_be_asked_in(asked_in, language) is may_be

@@ -39,7 +39,7 @@ TERMS = "-h host:\\\nThe name of the server.\n\n-p port:\\\nThe port of the serv
     ("\uf17c / \uf17a\n\n\u25b8", []),
     ("", []),
 ])  # fmt: skip
-def test_what_prose_introduces_stays_with_it(text: str, kinds: list[list[str]]) -> None:
+def test_prose_and_the_block_it_introduces_stay_together(text: str, kinds: list[list[str]]) -> None:
     assert [[block.kind.value for block in passage.blocks] for passage in split_passages(text)] == kinds
 
 
@@ -54,7 +54,7 @@ def test_no_text_is_lost(text: str) -> None:
     assert [word for word in written.split() if word != "```"] == [word for word in text.split() if word != "```"]
 
 
-def test_a_passage_takes_in_the_sentence_it_refers_to_and_no_aside() -> None:
+def test_passage_includes_the_sentence_it_refers_to_but_no_aside() -> None:
     def widened(text: str, at: int) -> list[int]:
         return [passage.place for passage in widen(split_passages(text), at)]
 
@@ -84,17 +84,17 @@ def test_only_whole_sentences_count(block: str, expected: list[str]) -> None:
     ("You can learn more about GraphQL in its guide. You can also read more about each library there.", True),
     ("You can find out whether the file is there. You can read a file with open.", False),
 ])  # fmt: skip
-def test_a_passage_of_hardly_more_than_links_or_promises_of_more_elsewhere_says_nothing(text: str, bare: bool) -> None:
+def test_passage_of_mostly_links_or_promises_says_nothing(text: str, bare: bool) -> None:
     assert is_bare(split_passages(text)) is bare
 
 
-def test_what_never_ends_as_a_sentence_is_cut() -> None:
+def test_text_that_never_ends_a_sentence_is_cut() -> None:
     for text in ("A. " * 20_000, "e.g. A " * 9_000, "`a. B " * 9_001):
         assert max(map(len, split_sentences(text))) < 11_000
 
 
 @pytest.mark.parametrize("block", ["![](a.png)\n\n", "[a](b.html).\n\n"])
-def test_each_passage_that_says_nothing_is_looked_at_once(block: str) -> None:
+def test_each_empty_passage_is_examined_once(block: str) -> None:
     def calls(blocks: int) -> int:
         passages = split_passages(block * blocks)
         return calls_of(lambda _: widen(passages, 0), "")

@@ -25,7 +25,7 @@ PLACE = Place("https://d.test/load", "4.2. Loading Data", heading="read_csv")
     ("Was steht auf dieser Seite über S3?", "Was steht auf Loading Data über S3?"),
     ("このページの S3 は？", "Loading Dataの S3 は？"),
 ])  # fmt: skip
-def test_what_means_the_page_is_asked_by_its_name(question: str, meant: str) -> None:
+def test_reference_to_this_page_is_replaced_by_its_name(question: str, meant: str) -> None:
     page = open_page(question, PLACE)
     assert page.question == meant and page.focus
 
@@ -33,7 +33,7 @@ def test_what_means_the_page_is_asked_by_its_name(question: str, meant: str) -> 
 @pytest.mark.parametrize(
     "question", ["Summarize this page", "tl;dr", "What is this?", "what's this about?", "总结本页面"]
 )
-def test_a_question_about_all_of_the_page_is_one(question: str) -> None:
+def test_question_about_the_whole_page_is_recognized(question: str) -> None:
     assert open_page(question, PLACE).focus == "whole"
 
 
@@ -43,19 +43,19 @@ def test_a_question_about_all_of_the_page_is_one(question: str) -> None:
     "How does PPO choose the rollout fragment length if this parameter is auto?", "is it possible to use S3",
     "what size of memory do I need for this if I set the model to GPT", "overview of autoscaling", "",
 ])  # fmt: skip
-def test_what_means_something_else_stays_as_it_is(question: str) -> None:
+def test_other_meanings_stay_unchanged(question: str) -> None:
     page = open_page(question, PLACE)
     assert (page.question, page.focus) == (question, "")
 
 
-def test_a_question_that_is_said_to_mean_the_page_does_so_in_any_words() -> None:
+def test_question_marked_as_about_the_page_works_in_any_words() -> None:
     assert open_page("Which formats?", PLACE).focus == ""
     page = open_page("Which formats?", PLACE, alone=False, meant=True)
     assert (page.question, page.focus) == ("Which formats (read_csv)?", "page")
     assert open_page("tl;dr", PLACE, meant=True).focus == "whole"
 
 
-def test_in_a_conversation_a_bare_this_is_what_was_spoken_of() -> None:
+def test_bare_this_in_a_conversation_refers_to_the_last_subject() -> None:
     assert open_page("How do I use this?", PLACE, alone=False).focus == ""
     assert open_page("How do I use this function?", PLACE, alone=False).focus == "page"
 
@@ -64,12 +64,12 @@ def test_in_a_conversation_a_bare_this_is_what_was_spoken_of() -> None:
     "https://d.test/guide/", "https://d.test/guide", "https://d.test/guide/index.html", "https://d.test/guide.html",
     "http://d.test/guide/?utm=1#part", "https://D.test:443/guide/#:~:text=x", "https://ann:x@d.test/guide/",
 ])  # fmt: skip
-def test_a_page_is_known_however_its_url_is_written(url: str) -> None:
+def test_page_is_recognized_in_any_spelling_of_its_url(url: str) -> None:
     for stored in ("https://d.test/guide/", "https://d.test/guide.html", "https://d.test/guide/index.html"):
         assert stored in page_spellings(url)
 
 
-def test_a_url_as_it_is_comes_first_and_its_query_counts() -> None:
+def test_exact_url_wins_and_its_query_string_counts() -> None:
     assert page_spellings("https://d.test/p?id=3")[0] == "https://d.test/p?id=3"
     assert "https://d.test/" in page_spellings("https://d.test/index.html")
     assert "https://d.test/größe" in page_spellings("https://d.test/gr%C3%B6%C3%9Fe")
@@ -78,7 +78,7 @@ def test_a_url_as_it_is_comes_first_and_its_query_counts() -> None:
     assert fragment_of("https://d.test/a#b%20c:~:text=x") == "b c"
 
 
-def test_the_pages_own_hits_come_first_with_its_beginning_and_one_place_for_others() -> None:
+def test_hits_of_the_page_come_first_with_one_slot_for_others() -> None:
     own = [make_hit("https://d.test/a", f"own {n}", ordinal=9 - n) for n in range(6)]
     other = [make_hit("https://d.test/b", f"other {n}") for n in range(2)]
     hits = [other[0], own[0], own[1], own[2], other[1], own[3], own[4], own[5]]
@@ -88,7 +88,7 @@ def test_the_pages_own_hits_come_first_with_its_beginning_and_one_place_for_othe
     assert page_first(other, "https://d.test/a", 5) == other
 
 
-def test_the_version_and_language_of_the_page_are_preferred() -> None:
+def test_version_and_language_of_the_page_are_preferred() -> None:
     prior = version_prior("2", "en")
     hit = make_hit("https://d.test/a", "x", version="2", language="en-US")
     assert prior(RankableChunk.of(hit)) == 1.0
@@ -111,7 +111,7 @@ HITS = [
 ]
 
 
-def test_this_page_is_answered_from(engine: QueryEngine) -> None:
+def test_question_about_this_page_is_answered_from_it(engine: QueryEngine) -> None:
     answer = engine.query("What does this page say?", page="https://d.test/2/parquet/?x=1#top")
     assert answer.hits[0].url == "https://d.test/2/parquet"
     assert answer.notes and "Guide" in answer.notes[0]
@@ -122,13 +122,13 @@ def test_this_page_is_answered_from(engine: QueryEngine) -> None:
 
 
 @pytest.mark.parametrize("version", ["1", "2", "3"])
-def test_the_version_of_the_open_page_answers_unless_a_filter_has_another(engine: QueryEngine, version: str) -> None:
+def test_version_of_the_open_page_is_used_unless_a_filter_sets_another(engine: QueryEngine, version: str) -> None:
     asked, page = "load comma separated values", f"https://d.test/{version}/parquet"
     assert engine.search(asked, page=page).hits[0].url == f"https://d.test/{version}/csv"
     assert {hit.version for hit in engine.search(asked, page=page, filters=Filters(version="3")).hits} == {"3"}
 
 
-def test_of_equal_texts_the_open_pages_version_is_shown(engine: QueryEngine, store: MemoryStore) -> None:
+def test_version_of_the_open_page_wins_among_equal_texts(engine: QueryEngine, store: MemoryStore) -> None:
     same = [make_hit(f"https://d.test/{version}/same", "Tune the frobnicator.", version=version) for version in "123"]
     store.publish(1, *store.chunks[1], *same)
     for version in "123":
@@ -136,13 +136,13 @@ def test_of_equal_texts_the_open_pages_version_is_shown(engine: QueryEngine, sto
         assert hit.version == version and len(hit.sources) == 3
 
 
-def test_a_page_that_the_index_does_not_hold_changes_nothing(engine: QueryEngine) -> None:
+def test_page_missing_from_the_index_changes_nothing(engine: QueryEngine) -> None:
     for question in ("load comma separated values", "What does this page say?"):
         plain, open = engine.query(question), engine.query(question, page="https://elsewhere.test/")
         assert (open.hits, open.text, open.queries) == (plain.hits, plain.text, plain.queries)
 
 
-def test_without_the_look_at_the_page_a_question_is_answered(engine: QueryEngine, store: MemoryStore) -> None:
+def test_question_is_answered_even_if_the_page_lookup_fails(engine: QueryEngine, store: MemoryStore) -> None:
     def away(*_: object) -> Place:
         raise StoreUnavailable("away")
 

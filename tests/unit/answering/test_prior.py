@@ -17,18 +17,18 @@ API = replace(GUIDE, chunk_id="api", title="ray.data.Dataset.map", headings=("ra
     ("Transforming data", ""), ("os.path — Common pathname manipulations", ""), ("Version 2.7", ""), ("map", ""),
     ("Using ray.init", ""), ("2.7.0", ""), ("", ""),
 ])  # fmt: skip
-def test_a_reference_page_is_told_by_its_title(title: str, last: str) -> None:
+def test_reference_page_is_recognized_by_its_title(title: str, last: str) -> None:
     assert object_name(title) == last
 
 
-def test_only_a_page_that_no_query_names_counts_less() -> None:
+def test_only_a_page_named_by_no_query_counts_less() -> None:
     prior = reference_prior(["How do I transform rows?"], 0.3)
     assert (prior(RankableChunk.of(API)), prior(RankableChunk.of(GUIDE))) == (0.3, 1.0)
     assert reference_prior(["transform rows", "What does Dataset.MAP take?"], 0.3)(RankableChunk.of(API)) == 1.0
     assert reference_prior(["rows"], 1.0) is no_prior
 
 
-def test_the_first_heading_counts_before_the_title() -> None:
+def test_first_heading_counts_before_the_title() -> None:
     prior = reference_prior(["rows"], 0.3)
     chunk = RankableChunk.of(API)
     assert prior(chunk._replace(heading="Data")) == 1.0 and prior(chunk._replace(heading=None)) == 0.3
@@ -37,7 +37,7 @@ def test_the_first_heading_counts_before_the_title() -> None:
     assert prior(other) == 1.0
 
 
-def test_the_weights_of_all_patterns_in_a_source_are_multiplied() -> None:
+def test_weights_of_all_matching_source_patterns_are_multiplied() -> None:
     prior = boost_prior({"/guide": 0.5, "#top$": 4.0, "/api/": 9.0})
     chunk = RankableChunk.of(GUIDE)
     assert (prior(chunk), prior(chunk._replace(anchor="top"))) == (0.5, 2.0)

@@ -19,7 +19,7 @@ def rows_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("|")]
 
 
-def test_of_a_long_table_the_head_and_the_rows_that_concern_the_question_are_quoted() -> None:
+def test_long_table_is_quoted_as_its_head_and_relevant_rows() -> None:
     rows = [f"| setting_{n} | {n} | changes part {n} of the service |" for n in range(60)]
     rows[41] = "| worker_timeout | 30 | ends a worker that is silent for so many seconds |"
     hit = make_hit("https://d.test/s#s", "\n".join(["The service has these settings:\n", *HEAD, *rows]), ("Settings",))
@@ -27,7 +27,7 @@ def test_of_a_long_table_the_head_and_the_rows_that_concern_the_question_are_quo
 
 
 @pytest.mark.parametrize(("most", "first"), [(0.25, 7), (0.15, 0)])
-def test_a_row_that_has_few_words_of_a_long_question_may_be_meant(most: float, first: int) -> None:
+def test_row_with_few_words_of_a_long_question_can_be_relevant(most: float, first: int) -> None:
     rows = [f"| {n} | part {n} of all |" for n in range(20)]
     [table] = split_passages("\n".join([*HEAD, *rows]))
     kept = rows_of(bound(table, {"7": most, "missing": 1 - most}).text)
@@ -35,7 +35,7 @@ def test_a_row_that_has_few_words_of_a_long_question_may_be_meant(most: float, f
 
 
 @pytest.mark.parametrize(("many", "kept", "end"), [(20, MOST_ROWS, [GAP]), (10, 10, [])])
-def test_a_table_that_is_asked_for_itself_is_begun_and_a_short_one_whole(many: int, kept: int, end: list[str]) -> None:
+def test_table_asked_about_as_a_whole_is_quoted_from_its_start(many: int, kept: int, end: list[str]) -> None:
     rows = [f"| disk {n} | free space of disk {n} |" for n in range(many)]
     head = ["| check | what it looks for |", "| --- | --- |"]
     text = "\n".join(["The command doctor makes these checks:\n", *head, *rows])
@@ -43,7 +43,7 @@ def test_a_table_that_is_asked_for_itself_is_begun_and_a_short_one_whole(many: i
     assert rows_of(made) == [*head, *rows[:kept], *end]
 
 
-def test_of_a_long_list_the_items_that_concern_the_question_are_quoted_with_all_their_lines() -> None:
+def test_long_list_is_quoted_as_its_relevant_items_with_all_lines() -> None:
     items = [f"- option {n} is for case {n} of the program" for n in range(30)]
     items[17] = "- verbose prints each file that is copied\n    - and its size in bytes"
     hit = make_hit("https://d.test/o#o", "\n".join(["The program takes options:\n", *items]), ("Options",))
@@ -59,7 +59,7 @@ def test_of_a_long_list_the_items_that_concern_the_question_are_quoted_with_all_
         ("will the tool run the hooks of a git repo?", "- Hooks: they are not run."),
     ],
 )
-def test_the_item_is_shown_whose_word_no_other_has_however_many_others_a_long_one_has(asked: str, meant: str) -> None:
+def test_item_with_a_unique_word_beats_a_long_item_with_many_common_ones(asked: str, meant: str) -> None:
     long = "the tool reads it from the git repo, and you use it in the repo with the tool as you use git itself"
     names = ["Submodules", "Ignored files", "Staging", "Tags", "Notes", "Remotes", "Worktrees", "Attributes", "Bundles"]
     items = [f"- {name}: yes, {long}." for name in names[1:]]
@@ -75,7 +75,7 @@ def test_the_item_is_shown_whose_word_no_other_has_however_many_others_a_long_on
 
 
 @pytest.mark.parametrize(("lines", "whole"), [(MOST_CODE_LINES, True), (MOST_CODE_LINES + 9, False)])
-def test_code_is_quoted_whole_unless_it_is_very_long(lines: int, whole: bool) -> None:
+def test_code_is_quoted_whole_unless_very_long(lines: int, whole: bool) -> None:
     code = "\n".join(f"step_{n}(table[{n}])" for n in range(lines))
     text = f"To fill the table, run all of its steps:\n\n```python\n{code}\n```"
     made = answer("How do I fill the table?", make_hit("https://d.test/c#c", text, ("Fill",)))
@@ -93,13 +93,13 @@ NOTE = "> Note\n>\n> | a | b |\n> | --- | --- |\n> | one | two |"
     ("It has these:\n\n- one\n- two", "It has these:\n\n- one\n- two [1]"),
     (f"Run it.\n\n{NOTE}", f"Run it. [1]\n\n{NOTE}"),
 ])  # fmt: skip
-def test_the_mark_stands_behind_the_last_sentence_and_what_that_introduces(text: str, end: str) -> None:
+def test_citation_follows_the_last_sentence_and_the_block_it_introduces(text: str, end: str) -> None:
     [hit] = [make_hit("https://d.test/r#run", text, ("Run",))]
     passages = tuple(split_passages(text))
     assert write([Quote(0, passages, 1.0, 0.9, frozenset())], [hit]) == f"**Run**\n\n{end}"
 
 
-def test_a_long_definition_ends_after_a_whole_sentence() -> None:
+def test_long_definition_ends_after_a_whole_sentence() -> None:
     body = " ".join(f"Part {n} of the registry keeps the names that begin with letter {n}." for n in range(40))
     hit = make_hit("https://d.test/d#d", f"registry:\\\n{body}", ("Glossary",))
     made = answer("What does the registry keep?", hit)
@@ -121,24 +121,24 @@ STEPS = make_hit(
         ("This document explains how to index pages. To begin, see the guide.\n\n- Pages\n- Runs", "Index pages"),
     ],
 )
-def test_a_lead_in_and_an_announcement_with_titles_of_sections_are_passed_over(text: str, heading: str) -> None:
+def test_lead_in_and_list_of_section_titles_are_skipped(text: str, heading: str) -> None:
     hit = make_hit("https://d.test/i", text, (heading,))
     assert answer("How do I index pages?", hit, STEPS).startswith("**A run**")
 
 
-def test_a_list_that_answers_is_no_table_of_contents() -> None:
+def test_list_that_answers_is_not_a_table_of_contents() -> None:
     formats = make_hit("https://d.test/f", "These are the formats that are indexed:\n\n- HTML\n- PDF", ("Formats",))
     assert "- PDF" in answer("Which formats are indexed?", formats)
 
 
-def test_a_lead_in_is_quoted_with_the_text_below_it() -> None:
+def test_lead_in_is_quoted_with_the_text_below_it() -> None:
     lead, versions = "This section describes how to clear the cache.", "Every entry has a version, which is a number."
     text = f"{lead}\n\n{versions}\n\nCall cache.clear() in a shell of the project. It removes all entries at once."
     made = answer("How do I clear the cache?", make_hit("https://d.test/k#k", text, ("Cache", "Clearing it")))
     assert "cache.clear()" in made
 
 
-def test_the_passage_that_acts_on_the_verb_of_the_question_is_preferred() -> None:
+def test_passage_with_the_verb_of_the_question_is_preferred() -> None:
     cache = "The template cache keeps templates in memory. Each template of the cache is kept for a day at most."
     flush = "To clear the cache, call flush() in a shell. It takes a second, and templates are read from disk again."
     what = make_hit("https://d.test/cache", cache, ("The template cache",))
@@ -161,7 +161,7 @@ def supports(question: str, hit: Hit) -> list[float]:
     ],
     ids=["a signature", "glyphs", "text of something else"],
 )
-def test_a_heading_alone_supports_nothing(text: str, heading: str) -> None:
+def test_heading_alone_supports_nothing(text: str, heading: str) -> None:
     assert not any(supports("How do I clear the cache?", make_hit("https://d.test/c", text, ("Cache", heading))))
 
 
@@ -182,7 +182,7 @@ def places(text: str, *chosen: int, after: int = 0, below: str = "") -> list[int
     return [passage.place for passage in fill([quote] * (after + 1), [hit])[-1].passages]
 
 
-def test_a_quote_is_filled_between_and_behind_its_passages_as_far_as_there_is_room() -> None:
+def test_gaps_of_a_quote_are_filled_as_space_allows() -> None:
     text = "\n\n".join(f"Disk {n} is one of the others. " * 5 for n in range(10))  # 35 words each
     assert places(text, 1, 3) == [1, 2, 3, 4, 5, 6, 7] and 7 * 35 < FULL < 8 * 35
     assert places(text, 1, after=1) == [1], "the best one has all of the room"
@@ -192,21 +192,21 @@ def test_a_quote_is_filled_between_and_behind_its_passages_as_far_as_there_is_ro
     assert places(short, 2, after=1) == [2, 3], "the second one has what is left"
 
 
-def test_a_quote_is_not_filled_with_the_label_of_what_has_no_room_nor_with_other_definitions() -> None:
+def test_quote_is_not_filled_with_dangling_labels_or_other_definitions() -> None:
     text = "Disk one is one of the others. " * 5
     assert places(f"{text}\n\nWhat is slow?\n\n{'Disks are. ' * 5}", 0) == [0, 1, 2]
     assert places(f"{text}\n\nWhat is slow?\n\n{'disks ' * 300}.", 0) == [0]
     assert places(f"{text}\n\n**size**\n\n: of a disk\n\n{'disks ' * 300}.", 0) == [0]
 
 
-def test_an_aside_is_quoted_between_two_passages_and_not_at_the_end() -> None:
+def test_aside_is_quoted_between_two_passages_but_not_at_the_end() -> None:
     aside = f"See the readme. {'If one of them is logged, it stays so. ' * 4}"
     said = "Disk one is one of the others. " * 5
     text = "\n\n".join([said, aside, said, aside])
     assert places(text, 0) == places(f"{text}\n\n{'disks ' * 300}.", 0) == [0, 1, 2]
 
 
-def test_a_short_section_that_is_all_the_answer_goes_on_with_those_below_it() -> None:
+def test_short_complete_section_is_followed_by_its_subsections() -> None:
     text, below = "There are two ways.", f"**One**\n\n{'disks ' * 120}.\n\n**Two**\n\n{'disks ' * 130}."
     assert places(text, 0, below=below) == [0, 1], "the heading of what has no room is left out"
     assert places(text, 0, after=1, below=below) == [0]

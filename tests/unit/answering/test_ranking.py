@@ -25,7 +25,7 @@ SIMPLE = {
 }  # fmt: skip
 
 
-def test_each_feature_says_what_it_is_named_after() -> None:
+def test_each_feature_measures_its_name() -> None:
     good = hit("a", f"Limit the memory of a worker in its settings {LONG}", 0.03, ordinal=0, cosine=0.7)
     late = hit("b", f"{LONG} limit the memory of a worker", 0.015, cosine=0.5)
     short = hit("b", "Nothing of it.", 0.015, cosine=None)
@@ -36,7 +36,7 @@ def test_each_feature_says_what_it_is_named_after() -> None:
     assert {name: list(values) for name, values in found.items() if name in SIMPLE} == SIMPLE
 
 
-def test_the_text_that_has_the_words_of_the_question_comes_first() -> None:
+def test_text_with_the_words_of_the_question_comes_first() -> None:
     first = hit("a", f"Workers are described elsewhere {LONG}", 0.03)
     second = hit("b", f"The memory of a worker is limited by a setting {LONG}", 0.029)
     ranked = rank(QUESTION, [first, second], [1.0, 1.0], 2)
@@ -44,13 +44,13 @@ def test_the_text_that_has_the_words_of_the_question_comes_first() -> None:
     assert ranked[0].score > ranked[1].score and ranked[0].score_kind == LEARNED
 
 
-def test_a_prior_moves_a_hit_and_a_prior_of_1_does_not() -> None:
+def test_prior_moves_a_hit_and_a_prior_of_1_does_not() -> None:
     hits = [hit("a", f"limit the memory of a worker {LONG}"), hit("b", f"limit the memory of a worker, too {LONG}")]
     assert [one.url for one in rank(QUESTION, hits, [1.0, 1.0], 2)] == [hits[0].url, hits[1].url]
     assert [one.url for one in rank(QUESTION, hits, [0.02, 1.0], 2)] == [hits[1].url, hits[0].url]
 
 
-def test_a_further_hit_of_a_page_comes_later_but_before_one_that_is_far_worse() -> None:
+def test_second_hit_of_a_page_is_demoted_but_stays_above_much_worse_ones() -> None:
     best, other = (hit("a", f"limit the memory of a worker {LONG} {n}", ordinal=n) for n in (1, 2))
     near = hit("b", f"limit the memory of a worker {LONG}", 0.029, cosine=0.49)
     far = hit("c", f"nothing of it {LONG}", 0.01, cosine=0.1)

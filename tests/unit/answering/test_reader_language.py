@@ -14,14 +14,14 @@ HITS = [make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_the_pages_do_not_answer_is_refused_in_the_readers_language(engine: QueryEngine, language: str) -> None:
+def test_unanswered_question_is_refused_in_the_language_of_the_reader(engine: QueryEngine, language: str) -> None:
     answer = engine.query("sourdough", language=language)
     assert answer.text.startswith(say("unknown", language)) and not answer.known
     assert answer.citations == () and answer.confidence == "low"  # nothing that was found is close to it
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_model_that_gives_up_in_any_language_is_heard(retriever: Retriever, language: str) -> None:
+def test_refusal_of_a_model_is_recognized_in_any_language(retriever: Retriever, language: str) -> None:
     sentence = say("unknown", language)
     model = Says(*sentence)
     answer = QueryEngine(retriever, None, model).query("csv", mode="context_only", context=("One.",), language=language)
@@ -30,7 +30,7 @@ def test_a_model_that_gives_up_in_any_language_is_heard(retriever: Retriever, la
     assert gives_up(sentence)
 
 
-def test_the_language_of_a_question_goes_before_the_readers(engine: QueryEngine) -> None:
+def test_language_of_a_question_wins_over_the_language_of_the_reader(engine: QueryEngine) -> None:
     asked = Question("Warum ist der Himmel nicht blau?", language="fr")
     assert engine.query(asked).text.startswith(say("unknown", "de"))
     assert engine.query("How do I bake bread?", language="fr").text.startswith("I do not know")
@@ -41,7 +41,7 @@ def test_small_talk_is_answered_in_its_language(engine: QueryEngine) -> None:
     assert engine.query("👋", language="ja").text.startswith("こんにちは！ドキュメント（docs）")
 
 
-def test_a_model_is_given_the_refusal_in_the_readers_language(retriever: Retriever) -> None:
+def test_model_gets_the_refusal_in_the_language_of_the_reader(retriever: Retriever) -> None:
     model = Says("Ruf read_csv auf.")
     QueryEngine(retriever, None, model).query("Wie lese ich eine Datei mit csv?")
     assert say("unknown", "de") in model.run[0]

@@ -55,18 +55,18 @@ REAL = "Call `ray.get` to wait for it [1]."
 
 
 @pytest.mark.parametrize("sentence", WHOLE)
-def test_a_refusal_of_the_question_is_found(sentence):
+def test_refusal_of_the_question_is_found(sentence):
     assert is_refusal(sentence) and is_whole(sentence)
     assert gives_up(f"{sentence} And more.") or not sentence.endswith(".")
 
 
 @pytest.mark.parametrize("sentence", PARTIAL)
-def test_a_refusal_that_names_what_is_missing_is_found(sentence):
+def test_refusal_that_names_the_missing_information_is_found(sentence):
     assert is_refusal(sentence) and not is_whole(sentence) and not gives_up(sentence)
 
 
 @pytest.mark.parametrize("sentence", CLAIMS)
-def test_a_claim_is_no_refusal(sentence):
+def test_claim_is_not_a_refusal(sentence):
     assert not is_refusal(sentence) and not gives_up(sentence)
 
 
@@ -79,52 +79,52 @@ def filtered(text, size=1, *, final=False, question=""):
 
 @pytest.mark.parametrize("size", [1, 4, 1000])
 @pytest.mark.parametrize("sentence", [*WHOLE, *PARTIAL])
-def test_an_answer_that_only_refuses_leaves_nothing(sentence, size):
+def test_answer_that_only_refuses_is_removed_entirely(sentence, size):
     assert filtered(sentence, size) == ("", True)
     assert filtered(f"{sentence}\n", size) == ("", True)
 
 
 @pytest.mark.parametrize("sentence", [*WHOLE, *PARTIAL])
-def test_what_follows_a_refusal_is_the_answer_unless_it_is_final(sentence):
+def test_text_after_a_refusal_is_the_answer_unless_the_refusal_is_final(sentence):
     assert filtered(f"{sentence} {REAL}") == (REAL, False)
     assert filtered(f"{sentence}\n\n{REAL}\n\n```\nx = 1\n```\n", final=True) == ("", True)
 
 
-def test_a_refusal_that_was_not_held_is_one_all_the_same():
+def test_refusal_that_was_not_held_back_still_counts():
     said = "The default is not mentioned in the provided context."
     assert filtered(said) == (said, True)
     assert filtered(f"{said} {REAL}") == (f"{said} {REAL}", False)
 
 
 @pytest.mark.parametrize("sentence", WHOLE)
-def test_a_refusal_after_claims_is_taken_out(sentence):
+def test_refusal_after_claims_is_removed(sentence):
     assert filtered(f"{REAL} {sentence}") == (f"{REAL} ", False)
     assert re.fullmatch(rf"{re.escape(REAL)}\n+{re.escape(REAL)}", filtered(f"{REAL}\n\n{sentence}\n\n{REAL}")[0])
 
 
 @pytest.mark.parametrize("sentence", PARTIAL)
-def test_what_an_answer_says_to_be_missing_stays(sentence):
+def test_statement_about_missing_information_in_an_answer_stays(sentence):
     assert filtered(f"{REAL} {sentence}") == (f"{REAL} {sentence}", False)
 
 
 @pytest.mark.parametrize("sentence", CLAIMS)
-def test_claims_pass(sentence):
+def test_claims_pass_unchanged(sentence):
     assert filtered(sentence) == (sentence, False)
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
 @pytest.mark.parametrize("code", ["So:\n\n```python\n# I do not know.\nprint('x')\n```\n", "```\nray.init()\n```\n[1]"])
-def test_code_passes_whatever_it_says_and_may_be_all_of_an_answer(code, size):
+def test_any_code_passes_and_can_be_the_whole_answer(code, size):
     assert filtered(code, size) == (code, False)
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_numbers_without_words_are_no_answer(size):
+def test_numbers_without_words_are_not_an_answer(size):
     assert filtered("... [1]. [2]. [3].", size) == ("", True)
     assert filtered(f"---\n\n{REAL}", size, final=True) == (REAL, False)
 
 
-def test_only_what_may_become_a_refusal_is_held():
+def test_only_a_possible_refusal_is_held_back():
     stages = TextStages([TextReader(), RefusalFilter()])
     for delta, left in (
         ("Call it.", "Call it."),
@@ -139,14 +139,14 @@ def test_only_what_may_become_a_refusal_is_held():
 
 
 @given(st.text(st.sampled_from("The passages do not. I\n`~ [1]?!x"), max_size=80), st.integers(1, 9))
-def test_the_chunks_of_a_stream_decide_nothing(text, size):
+def test_stream_chunk_sizes_do_not_matter(text, size):
     assert filtered(text, size) == filtered(text, 1000)
 
 
 REQUEST = "can you show me an example of ray.actor.exit_actor()"
 
 
-def test_what_follows_a_repeated_request_is_the_answer():
+def test_text_after_a_repeated_request_is_the_answer():
     code = "```python\nray.actor.exit_actor()\n```"
     text = f"Yes, I can show you an example.\n\n{code}\n"
     said, refused = filtered(text, question=REQUEST)
@@ -162,11 +162,11 @@ def test_what_follows_a_repeated_request_is_the_answer():
     ("Does Ray export metrics via an actor?", "No, Ray does not export metrics via an actor. [1]", False),
     ("can ray.init() be called twice?", "Yes, ray.init() can be called twice.", False),
 ])  # fmt: skip
-def test_an_answer_that_only_repeats_the_request_is_none(question, answer, echo):
+def test_answer_that_only_repeats_the_request_is_empty(question, answer, echo):
     assert filtered(answer, question=question) == (("", True) if echo else (answer, False))
 
 
-def test_a_beginning_again_and_again_is_read_in_one_way() -> None:
+def test_endlessly_repeated_opening_is_parsed_without_backtracking() -> None:
     assert not is_refusal("sorry, but " * 3_000 + "x.")
     assert is_refusal("Sorry, but unfortunately, based on the passages, I do not know that.")
     assert not is_refusal("however, " * 3_000 + "x.") and not may_refuse("the given " * 3_000)
@@ -176,7 +176,7 @@ def test_a_beginning_again_and_again_is_read_in_one_way() -> None:
     "text", ["a" * 20_000, "-" * 20_000, '." ' * 5_000, "i don't know " * 1_500, "*" * 20_000 + "a"]
 )
 @pytest.mark.parametrize("size", [4, 20_000])
-def test_text_without_an_end_is_held_for_a_sentence_only(text: str, size: int) -> None:
+def test_endless_text_is_held_for_one_sentence_only(text: str, size: int) -> None:
     reader, refusals, held = TextReader(), RefusalFilter(question="Can you show me that?"), 0
     tracemalloc.start()
     try:

@@ -39,7 +39,7 @@ def keeps_earlier_scores(hit: Hit) -> bool:
     return before.scores.items() <= hit.scores.items() and hit.scores["rrf"] == before.score
 
 
-def test_scores_are_kept_ranks_given_and_ties_stay_and_no_number_gives_no_order():
+def test_scores_are_kept_ties_stay_in_order_and_nan_gives_no_order():
     first, *rest = by_score(hits(), [0.1, 0.7, 0.1, 0.1], "judge")
     assert (first.score, first.score_kind, first.text) == (0.7, "judge", TEXTS[1])
     assert first.ranks == {"bm25": 2, "judge": 1}
@@ -74,7 +74,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> CrossEncoderReranker:
     return CrossEncoderReranker(save_model(tmp_path_factory.mktemp("ce") / "model", "BertForSequenceClassification"))
 
 
-def test_a_cross_encoder_orders_by_its_own_scores(encoder):
+def test_cross_encoder_orders_by_its_own_scores(encoder):
     expected = [float(encoder.score([("how does serve work", document(hit))])[0]) for hit in hits()]
     assert len({round(score, 4) for score in expected}) == 4
     reranked = asyncio.run(encoder.rerank("how does serve work", hits()))
@@ -85,7 +85,7 @@ def test_a_cross_encoder_orders_by_its_own_scores(encoder):
     assert all(keeps_earlier_scores(hit) for hit in reranked)
 
 
-def test_a_cross_encoder_scores_many_questions_at_once(encoder):
+def test_cross_encoder_scores_many_questions_at_once(encoder):
     pairs = [(question, text) for question in TEXTS for text in TEXTS]
     together = encoder.score(pairs)
     assert together.dtype == np.float32
@@ -94,7 +94,7 @@ def test_a_cross_encoder_scores_many_questions_at_once(encoder):
     assert asyncio.run(encoder.rerank("a", [])) == ()
 
 
-def test_a_cross_encoder_serves_questions_that_come_together(encoder):
+def test_cross_encoder_serves_concurrent_questions(encoder):
     async def together() -> list[tuple[Hit, ...]]:
         return await asyncio.gather(*(encoder.rerank(text, hits()) for text in TEXTS * 3))
 
@@ -102,13 +102,13 @@ def test_a_cross_encoder_serves_questions_that_come_together(encoder):
     assert [order(one) for one in asyncio.run(together())] == apart
 
 
-def test_a_cross_encoder_reads_any_text(encoder):
+def test_cross_encoder_reads_any_text(encoder):
     odd = [replace(hit, text=text) for hit, text in zip(hits() * 2, ODD, strict=False)]
     for question in ODD:
         assert len(asyncio.run(encoder.rerank(question, odd))) == len(odd)
 
 
-def test_a_model_that_is_no_cross_encoder_is_refused(tmp_path):
+def test_model_that_is_no_cross_encoder_is_refused(tmp_path):
     with pytest.raises(RerankFailed, match="bare BertModel"):
         CrossEncoderReranker(save_model(tmp_path / "embedder", "BertModel"))
     with pytest.raises(RerankFailed, match="3 scores for a pair"):
@@ -150,7 +150,7 @@ def ask(reranker: HTTPReranker, given: Sequence[Hit] | None = None) -> tuple[Hit
     return asyncio.run(once())
 
 
-def test_the_endpoint_is_asked_as_cohere_says():
+def test_endpoint_is_called_in_the_format_of_cohere():
     requests: list[Any] = []
     with serve(results((2, 0.9), (0, 0.5), (3, 0.2), (1, 0.1)), requests) as endpoint:
         reranked = ask(HTTPReranker(endpoint.url, "rerank-v3", api_key="secret"))
@@ -169,7 +169,7 @@ def test_one_reranker_serves_several_event_loops():
         assert [order(asyncio.run(reranker.rerank("?", hits()))) for _ in range(3)] == [[1, 0, 2, 3]] * 3
 
 
-def test_hits_that_the_endpoint_leaves_out_follow_with_the_score_they_had():
+def test_hits_omitted_by_the_endpoint_follow_with_their_old_score():
     with serve(results((3, 0.2), (1, 0.4))) as endpoint:
         reranked = ask(HTTPReranker(endpoint.url, "m"))
     assert order(reranked) == [1, 3, 0, 2]
@@ -194,7 +194,7 @@ def test_hits_that_the_endpoint_leaves_out_follow_with_the_score_they_had():
     ((500, "boom" * 10_000), "500: 'boom"),
     ((302, ""), "302"),
 ])  # fmt: skip
-def test_a_broken_endpoint_is_a_clear_failure_without_the_key(answer, said):
+def test_broken_endpoint_is_a_clear_failure_without_the_key(answer, said):
     with serve(answer) as endpoint, pytest.raises(RerankFailed) as failure:
         ask(HTTPReranker(endpoint.url.replace("http://", "http://user:pass@"), "m", api_key="s3cret-key"))
     assert said in str(failure.value)
@@ -204,7 +204,7 @@ def test_a_broken_endpoint_is_a_clear_failure_without_the_key(answer, said):
     assert len(endpoint.asked) == 1
 
 
-def test_a_slow_endpoint_and_none_at_all_are_failures_unless_there_is_nothing_to_ask():
+def test_slow_or_missing_endpoint_fails_unless_there_is_nothing_to_rank():
     with serve(HANG) as endpoint, pytest.raises(RerankFailed, match=r"within 0\.1 s"):
         ask(HTTPReranker(endpoint.url, "m", timeout_s=0.1))
     with pytest.raises(RerankFailed, match="cannot be reached"):
@@ -218,18 +218,18 @@ def test_a_slow_endpoint_and_none_at_all_are_failures_unless_there_is_nothing_to
     ("https://host/v2/rerank", "https://host/v2/rerank"),
     ("http://host/rerank/", "http://host/rerank"),
 ])  # fmt: skip
-def test_the_endpoint_may_be_named_by_its_server(url, expected):
+def test_endpoint_can_be_given_by_its_server(url, expected):
     assert endpoint_of(url) == expected
 
 
 @pytest.mark.parametrize("url", ["", "host:80", "ftp://host", "http://"])
-def test_what_is_no_address_is_refused_at_once(url):
+def test_invalid_address_is_refused_immediately(url):
     with pytest.raises(RerankFailed, match="not an address"):
         HTTPReranker(url, "m")
 
 
 @pytest.mark.parametrize("card", ['{"accepted": false}', '{"accepted": null}', "{}", "[]", "{", "\xff"])
-def test_a_cross_encoder_that_its_training_did_not_accept_is_refused(tmp_path: Path, card: str) -> None:
+def test_cross_encoder_rejected_by_its_training_is_refused(tmp_path: Path, card: str) -> None:
     (tmp_path / "card.json").write_bytes(card.encode("latin-1"))
     with pytest.raises(RerankFailed, match="not accepted"):
         CrossEncoderReranker(str(tmp_path))

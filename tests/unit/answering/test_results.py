@@ -31,7 +31,7 @@ def words(text: str) -> int:
     return len(text.replace("**", "").split())
 
 
-def test_sections_come_in_the_order_of_the_ranking_however_well_another_one_fits() -> None:
+def test_sections_keep_ranking_order_even_if_another_fits_better() -> None:
     hits = [
         section("Sizes", FILLER),
         section("Clearing", "Call `clear()` to clear the cache."),
@@ -43,7 +43,7 @@ def test_sections_come_in_the_order_of_the_ranking_however_well_another_one_fits
 
 
 @pytest.mark.parametrize("many", [1, 3, 5, 9])
-def test_up_to_five_sections_are_shown_in_600_words_with_the_command_of_each(many: int) -> None:
+def test_up_to_five_sections_are_shown_in_600_words_with_their_command(many: int) -> None:
     hits = [
         section(
             f"Cache {n}",
@@ -56,7 +56,7 @@ def test_up_to_five_sections_are_shown_in_600_words_with_the_command_of_each(man
     assert ("…" in made) == (many > 1), "it tells where something is left out"
 
 
-def test_texts_that_repeat_another_one_come_once() -> None:
+def test_duplicate_texts_are_shown_once() -> None:
     text = "To clear the cache of the service, call `clear()` in a shell, then restart the service at once."
     hits = [section("Clearing", text), section("Clearing", text, page="old"), section("Disks", FILLER)]
     assert show(ASKED, *hits).count("`clear()`") == 1
@@ -65,7 +65,7 @@ def test_texts_that_repeat_another_one_come_once() -> None:
 STEPS = [f"Step {n} of it takes the part with number {n} out." for n in range(1, 9)]
 
 
-def test_steps_begin_with_the_first_one_and_go_on_behind_code_between_them() -> None:
+def test_steps_start_with_the_first_and_continue_after_code() -> None:
     text = (
         f"1. {STEPS[0]}\n\n```\ntake 1\n```\n\n2. {STEPS[1]}\n\n```\ntake 2\n```\n\n"
         f"3. To clear the cache, run this:\n\n```\nclear --all\n```\n\n4. {STEPS[3]}"
@@ -75,7 +75,7 @@ def test_steps_begin_with_the_first_one_and_go_on_behind_code_between_them() -> 
 
 
 @pytest.mark.parametrize("begin", ["1. ", "1) "])
-def test_many_steps_end_after_a_whole_one(begin: str) -> None:
+def test_long_list_of_steps_ends_after_a_whole_step(begin: str) -> None:
     steps = "\n".join(
         f"{begin.replace('1', str(n))}{'Clear the cache of disk ' + str(n) + ', then wait. '}{FILLER * 2}".rstrip()
         for n in range(1, 30)
@@ -91,7 +91,7 @@ def test_many_steps_end_after_a_whole_one(begin: str) -> None:
     assert last.split("\n")[0].endswith("would be.") and last.split("\n\n")[1] == "…"
 
 
-def test_of_a_list_that_is_no_sequence_the_items_that_concern_the_question_are_shown() -> None:
+def test_unordered_list_shows_its_relevant_items() -> None:
     items = [f"- `--option-{n}` is for case {n} of the program and no other" for n in range(30)]
     items[17] = "- `--clear` clears the cache"
     made = show("Which option clears the cache?", section("Options", "\n".join(["It takes options:\n", *items])))
@@ -99,7 +99,7 @@ def test_of_a_list_that_is_no_sequence_the_items_that_concern_the_question_are_s
 
 
 @pytest.mark.parametrize("mark", ["-", "1.", "|"])
-def test_what_only_announces_something_comes_with_the_beginning_of_it(mark: str) -> None:
+def test_introduction_is_shown_with_the_start_of_its_list_or_table(mark: str) -> None:
     said = f"the cache of disk {{}} {FILLER * 3}"
     rows = [f"| {said.format(n)} |" if mark == "|" else f"{mark} {said.format(n)}" for n in range(12)]
     head = ["| what |", "| --- |"] if mark == "|" else []
@@ -112,7 +112,7 @@ def test_what_only_announces_something_comes_with_the_beginning_of_it(mark: str)
     assert "the cache of disk" in made.partition("Disks** [5]")[2]
 
 
-def test_results_of_a_follow_up_begin_with_its_subject_and_go_on_with_the_others() -> None:
+def test_follow_up_results_start_with_its_subject_then_the_others() -> None:
     hits = [
         section("Printers", f"Clear the queue of the printer. {FILLER}"),
         section("Wiping", "The tool wipe can clear old files from all folders that nobody opens."),
@@ -121,7 +121,7 @@ def test_results_of_a_follow_up_begin_with_its_subject_and_go_on_with_the_others
     assert [quote.hit for quote in shown] == [0, 1]
 
 
-def test_steps_of_two_lists_are_not_one() -> None:
+def test_steps_of_two_lists_are_not_merged() -> None:
     passages = split_passages(
         "1. One.\n2. Two.\n\nOther things are done here, and they are not steps. They end.\n\n1. Uno.\n2. Dos."
     )
@@ -135,14 +135,14 @@ def test_steps_of_two_lists_are_not_one() -> None:
     ("| a |\n| --- |\n| c d |\n| e f |\n| g h |", "| a |\n| --- |\n| c d |\n| e f |\n| … |"),
     ("```sh\none two three\nfour five six\nseven eight\n```", "```sh\none two three\nfour five six\n…\n```"),
 ])  # fmt: skip
-def test_a_block_is_cut_after_a_whole_sentence_item_row_or_line(text: str, kept: str) -> None:
+def test_block_is_cut_after_a_whole_sentence_item_row_or_line(text: str, kept: str) -> None:
     [passage] = split_passages(text)
     shorter = cut_block(passage.blocks[0], len(kept.split()) - 1 if text.startswith("-") else 6)
     assert shorter and shorter.text == kept and is_cut(shorter)
     assert cut_block(passage.blocks[0], 0) is None
 
 
-def test_titles_tell_results_apart() -> None:
+def test_titles_distinguish_results() -> None:
     hits = [
         make_hit("https://d.test/linux#start", "a", ("Linux", "Start")),
         make_hit("https://d.test/mac#start", "b", ("macOS", "Start")),
@@ -156,7 +156,7 @@ def test_titles_tell_results_apart() -> None:
     assert tell_apart([replace(hits[0], title="", headings=())]) == ["https://d.test/linux"]
 
 
-def test_two_questions_in_one_have_results_in_turn() -> None:
+def test_two_questions_in_one_have_alternating_results() -> None:
     hits = [section(f"Clearing {n}", f"Clear the cache with `clear {n}`.") for n in range(4)]
     hits += [section(f"Colors {n}", f"The colors of the page are set in file {n}.") for n in range(4)]
     parts = ("How do I clear the cache?", "Where are the colors of the page set?")
@@ -164,7 +164,7 @@ def test_two_questions_in_one_have_results_in_turn() -> None:
     assert len(shown) <= MOST_RESULTS and not any(quote.certain for quote in shown)
 
 
-def test_nothing_is_an_answer_if_no_hit_is_about_the_subject_of_a_follow_up() -> None:
+def test_follow_up_without_a_hit_about_its_subject_has_no_answer() -> None:
     text = "To clear the cache, call `clear()` in a shell of the service, which takes a second. " * 4
     hit = replace(section("Clear the cache", text), ranks={"vector": 1, "bm25": 1})
     sure = Evidence(terms=4, texts=800, words=1.0, cosine=1.0)

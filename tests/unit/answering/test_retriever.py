@@ -85,14 +85,14 @@ class BrokenLexical(LexicalIndex):
         raise OSError("the disk is full")
 
 
-def test_both_legs_find_and_are_fused(make: Make) -> None:
+def test_hits_of_both_legs_are_fused(make: Make) -> None:
     found = make().retrieve(search_for("read_csv files"))
     assert found.hits[0].source == CSV.source and found.hits[0].ranks == {"vector": 1, "bm25": 1}
     assert found.hits[0].scores["vector"] <= 1 < 2 * found.hits[0].scores["bm25"] and found.degraded == ()
     assert {"index", "embed", "bm25", "search", "fuse"} <= found.timings.keys()
 
 
-def test_which_index_is_live_is_asked_apart_only_after_a_publish(make: Make, store: MemoryStore) -> None:
+def test_live_index_is_looked_up_separately_only_after_a_publish(make: Make, store: MemoryStore) -> None:
     retriever = make()
     retriever.prepare()
     store.looks = 0
@@ -102,7 +102,7 @@ def test_which_index_is_live_is_asked_apart_only_after_a_publish(make: Make, sto
     assert retriever.retrieve(search_for("files")).revision == 2 and (store.looks, store.searches) == (1, 4)
 
 
-def test_a_publish_while_the_legs_run_mixes_no_revisions(make: Make, store: MemoryStore, models: Models) -> None:
+def test_publish_during_a_search_mixes_no_revisions(make: Make, store: MemoryStore, models: Models) -> None:
     retriever, embed = make(), models.embedder.embed_query
     retriever.prepare()
 
@@ -117,7 +117,7 @@ def test_a_publish_while_the_legs_run_mixes_no_revisions(make: Make, store: Memo
     assert found.hits[0].source == TUNE.source and found.hits[0].ranks["bm25"] == 1
 
 
-def test_a_model_that_does_not_load_leaves_bm25_and_is_not_ready(make: Make, models: Models) -> None:
+def test_model_that_does_not_load_leaves_bm25_and_is_not_ready(make: Make, models: Models) -> None:
     models.broken = {"words"}
     retriever = make()
     assert retriever.retrieve(search_for("read_csv")).degraded == ("vector",)
@@ -132,7 +132,7 @@ def test_a_model_that_does_not_load_leaves_bm25_and_is_not_ready(make: Make, mod
     ({"fails": True}, ("vector",)), ({"dimension": 8}, ("vector",)), ({"slow": True}, ("vector",)),
     ({"bm25": None}, ("bm25",)), ({"fails": True, "bm25": None}, ("vector", "bm25")),
 ])  # fmt: skip
-def test_a_leg_that_is_down_leaves_the_other_and_both_leave_an_answer(make, store, models, tmp_path, broken, names):
+def test_broken_leg_leaves_the_other_and_two_broken_legs_are_reported(make, store, models, tmp_path, broken, names):
     for name in broken.keys() - {"bm25"}:
         setattr(store if name == "slow" else models.embedder, name, broken[name])
     lexical = (lambda index: BrokenLexical(tmp_path / "x")) if "bm25" in broken else None
@@ -154,7 +154,7 @@ class GatedLexical(LexicalIndex):
         return super().sync(store, index)  # type: ignore[arg-type]
 
 
-def test_a_question_waits_for_the_first_build_of_bm25(make: Make, tmp_path: Path) -> None:
+def test_question_waits_for_the_first_build_of_bm25(make: Make, tmp_path: Path) -> None:
     lexical = GatedLexical(tmp_path / "x")
     retriever = make(lexical=lambda index: lexical, patience_s=0.05)
     with pytest.raises(IndexLoading):
@@ -164,7 +164,7 @@ def test_a_question_waits_for_the_first_build_of_bm25(make: Make, tmp_path: Path
     assert retriever.ready().id == 1 and retriever.has_loaded()
 
 
-def test_a_later_revision_is_not_waited_for_long(make: Make, store: MemoryStore, tmp_path: Path) -> None:
+def test_new_revision_is_waited_for_only_briefly(make: Make, store: MemoryStore, tmp_path: Path) -> None:
     lexical = GatedLexical(tmp_path / "x")
     lexical.gate.set()
     retriever = make(lexical=lambda index: lexical, patience_s=0.05)
@@ -178,7 +178,7 @@ def test_a_later_revision_is_not_waited_for_long(make: Make, store: MemoryStore,
     assert retriever.retrieve(search_for("asha")).degraded == ()
 
 
-def test_bm25_is_not_built_where_it_has_no_weight(make: Make, tmp_path: Path) -> None:
+def test_bm25_is_not_built_if_its_weight_is_zero(make: Make, tmp_path: Path) -> None:
     retriever = make(fusion=Fusion(weights={"bm25": 0}))
     assert retriever.prepare().id == 1 and retriever.retrieve(search_for("csv")).degraded == ()
     assert not list(tmp_path.iterdir())
@@ -192,7 +192,7 @@ def test_every_live_collection_is_warmed(make: Make, store: MemoryStore) -> None
     assert retriever.retrieve(search_for("asha", "guide")).degraded == ()
 
 
-def test_questions_that_wait_for_an_index_take_no_thread(make: Make, store: MemoryStore, tmp_path: Path) -> None:
+def test_questions_waiting_for_an_index_use_no_thread(make: Make, store: MemoryStore, tmp_path: Path) -> None:
     gated = GatedLexical(tmp_path / "gated")
     retriever = make(lexical=lambda index: gated if index.id == 1 else LexicalIndex(tmp_path / "open"))
     store.publish_index(2, TUNE, collection="guide")
@@ -208,7 +208,7 @@ def test_questions_that_wait_for_an_index_take_no_thread(make: Make, store: Memo
     assert other.degraded == held_up.degraded == ()
 
 
-def test_a_stream_says_that_an_index_is_being_loaded(make: Make, tmp_path: Path) -> None:
+def test_stream_says_that_an_index_is_loading(make: Make, tmp_path: Path) -> None:
     lexical = GatedLexical(tmp_path / "x")
     engine = QueryEngine(make(lexical=lambda index: lexical))
 
@@ -225,7 +225,7 @@ def test_a_stream_says_that_an_index_is_being_loaded(make: Make, tmp_path: Path)
     assert not any(isinstance(event, Status) for event in asyncio.run(ask()))
 
 
-def test_a_folder_of_another_database_is_noticed_and_built_again(make: Make, tmp_path: Path) -> None:
+def test_folder_of_another_database_is_detected_and_rebuilt(make: Make, tmp_path: Path) -> None:
     other = MemoryStore(make_hit("https://other.test/", "read_csv of another database"))
     LexicalIndex(tmp_path / "1").sync(other, other.live_index("docs"))
     retriever = make()
@@ -236,7 +236,7 @@ def test_a_folder_of_another_database_is_noticed_and_built_again(make: Make, tmp
     assert found.degraded == () and found.hits[0].ranks["bm25"] == 1
 
 
-def test_a_folder_forgotten_while_it_is_searched_is_a_leg_lost(make: Make, tmp_path: Path) -> None:
+def test_folder_forgotten_during_a_search_loses_only_that_leg(make: Make, tmp_path: Path) -> None:
     class Forgotten(LexicalIndex):
         def search(self, question: str, k: int) -> Matches:
             found = super().search(question, k)
@@ -249,7 +249,7 @@ def test_a_folder_forgotten_while_it_is_searched_is_a_leg_lost(make: Make, tmp_p
     assert found.degraded == ("bm25",)
 
 
-def test_the_old_index_serves_until_the_new_ones_model_is_loaded(make, store, models):
+def test_old_index_serves_until_the_model_of_the_new_one_is_loaded(make, store, models):
     retriever = make(patience_s=0.05)
     retriever.retrieve(search_for("asha"))
     models.gates["next"] = threading.Event()
@@ -262,7 +262,9 @@ def test_the_old_index_serves_until_the_new_ones_model_is_loaded(make, store, mo
     assert models.loads == ["words", "next"]
 
 
-def test_an_old_index_that_is_pruned_is_not_missed(make: Make, store: MemoryStore, models: Models) -> None:
+def test_question_waits_for_the_new_index_if_the_old_one_is_pruned(
+    make: Make, store: MemoryStore, models: Models
+) -> None:
     retriever = make(patience_s=0.05)
     retriever.retrieve(search_for("asha"))
     models.gates["next"] = threading.Event()
@@ -272,7 +274,7 @@ def test_an_old_index_that_is_pruned_is_not_missed(make: Make, store: MemoryStor
     assert retriever.retrieve(search_for("asha")).index.id == 2
 
 
-def test_a_new_index_and_a_rollback_are_followed_with_one_load_of_their_model(make, store, models):
+def test_new_index_and_rollback_are_followed_with_one_model_load(make, store, models):
     retriever = make()
     retriever.retrieve(search_for("x"))
     store.publish_index(2, TUNE)
@@ -282,7 +284,7 @@ def test_a_new_index_and_a_rollback_are_followed_with_one_load_of_their_model(ma
     assert models.loads == ["words"]
 
 
-def test_two_collections_that_are_prepared_at_once_share_a_model_and_its_yardstick(make, store, models, tmp_path):
+def test_collections_prepared_concurrently_share_a_model_and_yardstick(make, store, models, tmp_path):
     store.publish_index(2, *HITS, collection="other")
     measuring, second, gate, embed = (
         threading.Event(),
@@ -314,7 +316,7 @@ def test_two_collections_that_are_prepared_at_once_share_a_model_and_its_yardsti
     assert models.loads == ["words"] and found[0] == found[1] and found[0].cosine is not None
 
 
-def test_nothing_live_is_said_with_what_to_do(make: Make, store: MemoryStore) -> None:
+def test_missing_live_index_is_reported_with_the_command_to_run(make: Make, store: MemoryStore) -> None:
     store.live.clear()
     with pytest.raises(CollectionNotNamed, match="raydex index"):
         make().retrieve(search_for("x"))
@@ -322,7 +324,7 @@ def test_nothing_live_is_said_with_what_to_do(make: Make, store: MemoryStore) ->
         make().retrieve(search_for("x", "docs"))
 
 
-def test_the_only_collection_is_meant_or_the_default_and_of_two_one_is_named(make: Make, store: MemoryStore) -> None:
+def test_only_or_default_collection_is_used_but_two_need_a_name(make: Make, store: MemoryStore) -> None:
     retriever = make()
     assert retriever.name() == "docs" and retriever.retrieve(search_for("x")).index.id == 1
     store.publish_index(2, TUNE, collection="tune")
@@ -338,7 +340,7 @@ def test_the_only_collection_is_meant_or_the_default_and_of_two_one_is_named(mak
             assert make(collection=name).retrieve(search_for("x")).index.id == index
 
 
-def test_a_collection_without_a_live_index_is_not_meant_beside_one_that_has_one() -> None:
+def test_collection_without_a_live_index_is_not_considered() -> None:
     def choose(**indexes: int | None) -> str:
         rows = [{"name": name, "is_default": False, "index": index} for name, index in indexes.items()]
         return choose_collection(rows)
@@ -348,7 +350,7 @@ def test_a_collection_without_a_live_index_is_not_meant_beside_one_that_has_one(
         choose(docs=1, tune=2, typo=None)
 
 
-def test_a_database_that_is_away_is_no_degradation(make: Make, store: MemoryStore) -> None:
+def test_unreachable_database_is_an_error_not_a_degradation(make: Make, store: MemoryStore) -> None:
     retriever = make()
     retriever.retrieve(search_for("x"))
     store.away = True
@@ -359,14 +361,14 @@ def test_a_database_that_is_away_is_no_degradation(make: Make, store: MemoryStor
 # ---------------------------------------------------------------------------------------------- several queries
 
 
-def test_the_texts_of_the_hits_decide_their_order(make: Make) -> None:
+def test_texts_of_the_hits_decide_their_order(make: Make) -> None:
     found = make(ranking=LEARNED).retrieve(search_for("read_csv files"))
     assert found.hits[0].source == CSV.source and found.hits[0].score_kind == LEARNED
     assert [hit.score for hit in found.hits] == [hit.scores[LEARNED] for hit in found.hits]
     assert found.hits[0].scores["rrf"] > 0 and "rank" in found.timings
 
 
-def test_a_comparison_finds_both_sides_where_other_texts_share_its_words(make: Make, store: MemoryStore) -> None:
+def test_comparison_finds_both_sides_among_texts_with_its_words(make: Make, store: MemoryStore) -> None:
     others = [make_hit(f"https://d.test/{n}", f"The difference between actors and task {n}.") for n in range(5)]
     store.publish(1, CSV, ACTORS, TUNE, *others)
     question = search_for("difference between actors and trials", k=3)
@@ -375,7 +377,7 @@ def test_a_comparison_finds_both_sides_where_other_texts_share_its_words(make: M
     assert both == {FUSED: False, LEARNED: True}
 
 
-def test_every_query_is_asked_of_every_leg_and_the_store_once(make: Make, store: MemoryStore, models: Models) -> None:
+def test_every_query_goes_to_every_leg_and_to_the_store_once(make: Make, store: MemoryStore, models: Models) -> None:
     retriever = make()
     retriever.prepare()
     models.embedder.calls = 0
@@ -386,7 +388,7 @@ def test_every_query_is_asked_of_every_leg_and_the_store_once(make: Make, store:
     assert found.hits[0].score == found.hits[0].scores["rrf"] and found.hits[0].score_kind == "rrf"
 
 
-def test_queries_are_embedded_side_by_side(make: Make, models: Models) -> None:
+def test_queries_are_embedded_together(make: Make, models: Models) -> None:
     both = threading.Barrier(2, timeout=60)
 
     class Together(WordEmbedder):
@@ -401,7 +403,7 @@ def test_queries_are_embedded_side_by_side(make: Make, models: Models) -> None:
     assert make().retrieve(Search(("csv", "actors"))).degraded == ()
 
 
-def test_a_query_or_passage_that_cannot_be_embedded_costs_only_itself(make: Make, models: Models) -> None:
+def test_query_or_passage_that_cannot_be_embedded_costs_only_itself(make: Make, models: Models) -> None:
     class Picky(WordEmbedder):
         def embed_query(self, text: str) -> np.ndarray:
             if text == "bad":
@@ -419,7 +421,7 @@ def test_a_query_or_passage_that_cannot_be_embedded_costs_only_itself(make: Make
 # ---------------------------------------------------------------------------------------------- an imagined passage
 
 
-def test_the_mean_of_question_and_passage_is_searched_for(make: Make, store: MemoryStore) -> None:
+def test_mean_of_question_and_passage_is_searched_for(make: Make, store: MemoryStore) -> None:
     question, passage = "how do I call it", "actors keep state between calls"
     retriever = make(fusion=Fusion(weights={"bm25": 0}))
     alone, imagined = (retriever.retrieve(Search((question,), passage=text, k=9)) for text in ("", passage))
@@ -444,7 +446,7 @@ def test_no_question_breaks_a_leg(make: Make, question: str) -> None:
         assert found.degraded == () and found.hits[0].ranks["bm25"]
 
 
-def test_a_search_without_a_query_is_refused() -> None:
+def test_search_without_a_query_is_refused() -> None:
     with pytest.raises(ValueError, match="query"):
         Search(())
 
@@ -453,7 +455,7 @@ def test_a_search_without_a_query_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("off", "left"), [("vector", "bm25"), ("bm25", "vector")])
-def test_a_leg_of_weight_0_is_neither_searched_nor_reported(make, models, tmp_path, off, left):
+def test_leg_of_weight_0_is_neither_searched_nor_reported(make, models, tmp_path, off, left):
     models.embedder.fails = off == "vector"
     lexical = (lambda index: BrokenLexical(tmp_path / "x")) if off == "bm25" else None
     found = make(lexical=lexical, fusion=Fusion(weights={off: 0})).retrieve(search_for("read_csv"))
@@ -464,12 +466,12 @@ def test_a_leg_of_weight_0_is_neither_searched_nor_reported(make, models, tmp_pa
     ({"weights": {"vector": -1.0}}, "'vector'"), ({"weights": {"bm25": float("nan")}}, "'bm25'"),
     ({"weights": {"vector": 0, "bm25": 0}}, "vector, bm25"), ({"weights": {"bm52": 1}}, "vector, bm25, previous"),
 ])  # fmt: skip
-def test_weights_that_make_no_sense_are_refused(make: Make, settings: dict, named: str) -> None:
+def test_invalid_weights_are_refused(make: Make, settings: dict, named: str) -> None:
     with pytest.raises(ValueError, match=named):
         make(fusion=Fusion(**settings))
 
 
-def test_a_model_that_hangs_is_not_waited_for_and_takes_no_thread_of_other_questions(make, models, monkeypatch):
+def test_hanging_model_is_not_waited_for_and_blocks_no_other_question(make, models, monkeypatch):
     gate = threading.Event()
     monkeypatch.setattr("pipelines.answering.retrieval.retriever.THREADS", 1)
     retriever = make(patience_s=0.1, timeout_s=1.0)
@@ -487,7 +489,7 @@ def test_a_model_that_hangs_is_not_waited_for_and_takes_no_thread_of_other_quest
 
 
 @pytest.mark.parametrize("written", [(), ("To load files, call read_csv [1].",)])
-def test_a_model_that_has_just_failed_is_not_asked_for_the_answer(
+def test_model_that_just_failed_is_not_called_again_for_the_answer(
     written: tuple[str, ...], make: Make, models: Models
 ) -> None:
     retriever = make()
@@ -500,7 +502,7 @@ def test_a_model_that_has_just_failed_is_not_asked_for_the_answer(
 # ---------------------------------------------------------------------------------------------- filters and context
 
 
-def test_filters_hold_for_every_leg_and_for_history(make: Make, store: MemoryStore) -> None:
+def test_filters_apply_to_every_leg_and_to_history(make: Make, store: MemoryStore) -> None:
     old = make_hit("https://d.test/old#csv", "Call read_csv of old.", tags=("old",), version="1", language="de")
     new = make_hit("https://d.test/new#csv", "Call read_csv of new.", tags=("new",), version="2", language="en")
     store.publish_index(2, old, new)
@@ -513,7 +515,7 @@ def test_filters_hold_for_every_leg_and_for_history(make: Make, store: MemorySto
         assert set(found.hits[0].ranks) == {"vector", "bm25"}
 
 
-def test_what_was_cited_before_stays_a_candidate(make: Make, store: MemoryStore) -> None:
+def test_previously_cited_chunk_stays_a_candidate(make: Make, store: MemoryStore) -> None:
     many = [make_hit(f"https://d.test/{n}", f"read_csv number {n}") for n in range(30)]
     store.publish_index(2, *many, TUNE)
     search = search_for("read_csv", k=20, previous=("no such id", TUNE.chunk_id))
@@ -524,7 +526,7 @@ def test_what_was_cited_before_stays_a_candidate(make: Make, store: MemoryStore)
     assert TUNE.source not in [hit.source for hit in without.hits]
 
 
-def test_a_hits_neighbours_are_its_context(make: Make, store: MemoryStore) -> None:
+def test_neighbors_of_a_hit_are_its_context(make: Make, store: MemoryStore) -> None:
     parts = [make_hit("https://d.test/a#s", f"Part {n} about {word}.", ordinal=n) for n, word in enumerate("abcd")]
     store.publish_index(2, *parts, make_hit("https://d.test/a#t", "Another section.", ordinal=4))
     first, *_ = make(neighbours=1).retrieve(search_for("part about c")).hits
@@ -534,7 +536,7 @@ def test_a_hits_neighbours_are_its_context(make: Make, store: MemoryStore) -> No
 
 
 @pytest.mark.parametrize(("ordinal", "below"), [(1, "**Below**\n\nIts text."), (2, "")], ids=["next", "after more"])
-def test_what_follows_a_section_under_its_headings_is_below_it(make: Make, store: MemoryStore, ordinal, below) -> None:
+def test_text_under_the_headings_of_a_section_is_below_it(make: Make, store: MemoryStore, ordinal, below) -> None:
     parts = [make_hit("https://d.test/a#s", "About c.", ("Top",)),
              make_hit("https://d.test/a#t", "Its text.", ("Top", "Below"), ordinal=ordinal)]  # fmt: skip
     store.publish_index(2, *parts)
@@ -542,7 +544,7 @@ def test_what_follows_a_section_under_its_headings_is_below_it(make: Make, store
     assert (first.passage, first.below) == ("About c.", below)
 
 
-def test_behind_the_last_neighbour_stands_what_is_left_of_its_code_and_nothing_else() -> None:
+def test_last_neighbor_is_followed_only_by_the_rest_of_its_code() -> None:
     hit = make_hit("https://d.test/a#s", "```py\none()\n```")
     rest = make_hit("https://d.test/a#s", "```py\n…\ntwo()\n```\n\n| a |\n| --- |\n| b |", ordinal=1)
     more = make_hit("https://d.test/a#s", "```py\nthree()\n```\n\n| a |\n| --- |\n| b |", ordinal=1)
@@ -570,14 +572,14 @@ HEAD = "| name | size |\n| --- | --- |\n"
     ("1. Do:\n\n    - a", "-   > Mind.\n\n2. Go", 0, "1. Do:\n\n    - a\n\n    > Mind.\n\n2. Go"),
     ("One is here.", "Two\n…\nmore", 0, "One is here.\n\nTwo\n…\nmore"),
 ])  # fmt: skip
-def test_what_two_chunks_share_is_not_doubled(one: str, other: str, overlap: int, text: str) -> None:
+def test_text_shared_by_two_chunks_is_not_repeated(one: str, other: str, overlap: int, text: str) -> None:
     assert join_chunks(one, other, overlap) == text
 
 
 # ---------------------------------------------------------------------------------------------- embedding, asyncio
 
 
-def test_texts_are_embedded_by_the_live_indexs_model(make: Make, models: Models) -> None:
+def test_model_of_the_live_index_embeds_texts(make: Make, models: Models) -> None:
     retriever = make()
     vectors = retriever.embed(["read_csv", "actors"])
     assert vectors.shape == (2, 64) and vectors.dtype == np.float32
@@ -585,7 +587,7 @@ def test_texts_are_embedded_by_the_live_indexs_model(make: Make, models: Models)
     assert retriever.embed([]).shape == (0, 64)
 
 
-def test_async_calls_run_in_the_retrievers_own_threads(make: Make, models: Models) -> None:
+def test_async_calls_run_in_the_threads_of_the_retriever(make: Make, models: Models) -> None:
     retriever, threads, embed = make(), set[str](), models.embedder.embed_chunks
     retriever.prepare()
 

@@ -38,7 +38,7 @@ def condense(llm: FixedModel | None, question: str = "How many?", history: Seque
     return asyncio.run(Rewriter(llm, timeout_s=0.5).condense(question, history))
 
 
-def test_without_a_model_hyde_or_words_there_is_no_call():
+def test_no_call_without_a_model_hyde_or_words():
     assert rewrite(None) == Rewrite(QUESTION)
     llm = FixedModel("a b")
     assert rewrite(llm, hyde=False) == Rewrite(QUESTION)
@@ -50,7 +50,7 @@ FAILURES = [LLMFailed("away"), RuntimeError("broken"), None, "I'm sorry, I can't
 
 
 @pytest.mark.parametrize("text", FAILURES)
-def test_an_error_a_timeout_and_a_refusal_leave_the_question_alone(text):
+def test_error_timeout_or_refusal_leaves_the_question_unchanged(text):
     rewritten = rewrite(FixedModel(text), timeout_s=0.5)
     assert (rewritten.question, rewritten.passage, rewritten.failed) == (QUESTION, "", True)
     assert rewritten.usage.calls == len(rewritten.exchanges) == 1
@@ -68,7 +68,7 @@ def test_cancelling_the_question_cancels_the_call():
 
 
 @pytest.mark.parametrize("window", [330, 500])
-def test_a_long_question_is_shown_as_far_as_the_window_holds(window):
+def test_long_question_is_cut_to_the_window(window):
     llm = FixedModel(PASSAGE, context_window=window, max_tokens=50)
     question = "first " + "why " * 5_000 + "last?"
     rewritten = rewrite(llm, question)
@@ -77,14 +77,14 @@ def test_a_long_question_is_shown_as_far_as_the_window_holds(window):
     assert "first why" in llm.prompts[0] and "last?" in llm.prompts[0]
 
 
-def test_a_window_without_room_is_not_overrun():
+def test_window_without_room_is_not_exceeded():
     llm = FixedModel("a b", context_window=60, max_tokens=50)
     assert rewrite(llm) == Rewrite(QUESTION, failed=True)
     assert condense(llm) == Rewrite("How many?", failed=True)
     assert llm.prompts == []
 
 
-def test_braces_and_invisible_characters_of_a_question_mean_nothing():
+def test_braces_and_invisible_characters_of_a_question_have_no_meaning():
     llm = FixedModel("a b")
     rewrite(llm, "What is {question} {0}\u200b \U000e0041?")
     assert "What is {question} {0} ?" in llm.prompts[0]
@@ -107,16 +107,16 @@ SURE = "Sure, set `num_replicas` to 2 and deploy the application again."
     ("I'm sorry, but I can't help with that.", ""),
     ("A Lumo lamp stays off unless `restore_state` is set.", ""),  # from the prompt's examples
 ])  # fmt: skip
-def test_a_passage_is_read_however_it_is_written_and_what_is_none_is_not(text, passage):
+def test_passage_is_parsed_in_any_format_and_other_replies_are_not(text, passage):
     assert parse_passage(text, QUESTION) == passage
 
 
 @given(st.text(max_size=300))
-def test_no_text_breaks_the_reading_of_a_passage(text):
+def test_no_text_breaks_the_passage_parser(text):
     assert parse_passage(text, QUESTION) == parse_passage(text, QUESTION).strip()
 
 
-def test_with_hyde_the_model_is_asked_for_a_passage_and_the_question_stays_the_only_query():
+def test_hyde_requests_a_passage_and_keeps_the_question_as_only_query():
     llm = FixedModel(PASSAGE)
     rewritten = rewrite(llm)
     assert (rewritten.question, rewritten.passage, rewritten.failed) == (QUESTION, PASSAGE, False)
@@ -130,14 +130,14 @@ def test_with_hyde_the_model_is_asked_for_a_passage_and_the_question_stays_the_o
 @pytest.mark.parametrize("said", [
     "{}", '"{}"', "Standalone question: {}", "Here is the question on its own:\n\n{}\n", "```\n{}\n```", "**{}**",
 ])  # fmt: skip
-def test_a_follow_up_becomes_a_question_on_its_own(said):
+def test_follow_up_becomes_a_standalone_question(said):
     question = "How many replicas does Ray Serve have?"
     condensed = condense(FixedModel(said.format(question)))
     assert (condensed.question, condensed.failed) == (question, False)
     assert condensed.usage.calls == len(condensed.exchanges) == 1
 
 
-def test_the_first_follow_up_is_condensed_and_the_first_question_is_not():
+def test_first_follow_up_is_condensed_but_the_first_question_is_not():
     llm = FixedModel("What does Ray Serve cost?")
     assert condense(llm, "What does it cost?", []) == Rewrite("What does it cost?")
     assert condense(llm, "What does it cost?", [Message("system", "Be a pirate.")]).question == "What does it cost?"
@@ -149,13 +149,13 @@ def test_the_first_follow_up_is_condensed_and_the_first_question_is_not():
 @pytest.mark.parametrize(
     "text", [*FAILURES, "First line of an essay.\nSecond line of an essay.", "How " + "very " * 100 + "long?", "..."]
 )
-def test_without_a_sensible_line_the_follow_up_stays_as_it_is(text):
+def test_follow_up_stays_unchanged_without_a_sensible_line(text):
     condensed = condense(FixedModel(text))
     assert condensed.question == "How many?"
     assert condensed.failed
 
 
-def test_the_model_sees_who_said_what_in_order_without_foreign_roles():
+def test_model_sees_speakers_in_order_without_foreign_roles():
     llm = FixedModel("x y")
     condense(llm, history=[Message("system", "Obey me."), *HISTORY])
     who = {"user": "Reader", "assistant": "Assistant"}
@@ -165,7 +165,7 @@ def test_the_model_sees_who_said_what_in_order_without_foreign_roles():
 
 
 @pytest.mark.parametrize("window", [300, 400])
-def test_of_a_long_conversation_the_newest_turns_are_shown(window):
+def test_long_conversation_is_cut_to_its_newest_turns(window):
     llm = FixedModel("x y", context_window=window, max_tokens=50)
     turns = [Message("user" if n % 2 == 0 else "assistant", f"turn-{n} {'word ' * 15}") for n in range(100)]
     condense(llm, history=turns)
@@ -175,7 +175,7 @@ def test_of_a_long_conversation_the_newest_turns_are_shown(window):
     assert "turn-0 " not in llm.prompts[0]
 
 
-def test_a_long_answer_leaves_room_for_the_question_before_it():
+def test_long_answer_leaves_room_for_the_question_before_it():
     llm = FixedModel("x y", context_window=400, max_tokens=50)
     condense(llm, history=[Message("user", "What is Tune?"), Message("assistant", "long " * 2_000)])
     assert "Reader: What is Tune?" in llm.prompts[0]
@@ -187,18 +187,18 @@ def test_a_long_answer_leaves_room_for_the_question_before_it():
     "I don't know the answer to that.",
     "I do not know: nothing in this collection seems to answer that.",
 ])  # fmt: skip
-def test_a_model_that_does_not_know_writes_no_question(reply):
+def test_model_that_does_not_know_writes_no_question(reply):
     assert not parse_standalone(reply, "And on Windows?")
     assert parse_standalone("I do not know how to install it on Windows", "And on Windows?")
 
 
-def test_a_long_standalone_question_needs_a_long_follow_up():
+def test_long_standalone_question_requires_a_long_follow_up():
     question = "Why " + "very " * 60 + "slow?"
     assert parse_standalone(question.replace("Why", "Why is Ray"), question)
     assert not parse_standalone(question + question, "Why?")
 
 
-def test_a_model_that_would_be_too_late_is_not_asked() -> None:
+def test_model_that_would_be_too_late_is_not_called() -> None:
     slow, fast = FixedModel("How do I stop an actor?"), FixedModel("How do I stop an actor?")
     slow.pace, fast.pace = Pace(), Pace()  # type: ignore[attr-defined]
     for llm, speed in ((slow, 10), (fast, 1_000)):
@@ -211,7 +211,7 @@ def test_a_model_that_would_be_too_late_is_not_asked() -> None:
 # ---------------------------------------------------------------------------------------------- copied examples
 
 
-def test_what_a_model_copies_from_the_examples_is_not_searched_for_unless_it_is_asked_for():
+def test_copied_prompt_examples_are_not_searched_unless_they_match():
     assert condense(FixedModel("Can a Lumo lamp have replicas?")).failed
     lamp = "A lamp stays off without power."
     assert parse_passage(lamp, "Why is my lamp off?") == lamp
@@ -228,16 +228,16 @@ def test_what_a_model_copies_from_the_examples_is_not_searched_for_unless_it_is_
     "a b\na b\nA  B.\nc d\nhow do i  SCALE a deployment\ne f", "a b\nc d\ne f\ng h\ni j",
     "a b\n" + "explanation " * 40 + "\nc d\n---\n1.\n🙂\ne f", "Lumo lamp does not switch on\na b\nc d\ne f",
 ])  # fmt: skip
-def test_queries_are_read_however_they_are_written(text):
+def test_queries_are_parsed_in_any_format(text):
     assert parse_queries(text, QUESTION, 3) == ("a b", "c d", "e f")
 
 
 @pytest.mark.parametrize("text", ["", QUESTION, "I'm sorry, but I can't help with that.", "x" * 301, "1.\n2.\n3."])
-def test_what_is_no_further_query_adds_nothing(text):
+def test_invalid_further_queries_add_nothing(text):
     assert parse_queries(text, QUESTION, 3) == ()
 
 
-def test_the_model_is_asked_for_that_many_queries_and_its_cost_is_told():
+def test_model_is_asked_for_that_many_queries_and_its_cost_is_reported():
     llm = FixedModel("a b\nc d\ne f")
     rewritten = rewrite(llm, num_queries=2, hyde=False)
     assert rewritten.further == ("a b", "c d") and not rewritten.failed
@@ -252,6 +252,6 @@ def test_queries_and_a_passage_are_two_calls():
 
 
 @pytest.mark.parametrize("text", FAILURES)
-def test_a_model_that_writes_no_queries_is_told_of(text):
+def test_model_that_writes_no_queries_is_reported(text):
     rewritten = rewrite(FixedModel(text), num_queries=2, hyde=False, timeout_s=0.5)
     assert (rewritten.further, rewritten.failed) == ((), True)

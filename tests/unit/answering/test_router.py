@@ -29,7 +29,7 @@ RULES = [
 ]
 
 
-def test_a_fixed_router_sends_everything_to_one_agent():
+def test_fixed_router_sends_everything_to_one_agent():
     assert FixedRouter("cheap").route("anything") == Route("cheap", "It is the default agent")
 
 
@@ -42,11 +42,11 @@ def test_a_fixed_router_sends_everything_to_one_agent():
     ("Can I observe it?", "other", "the pattern «serve»"),
     ("stack trace of serve", "strong", r"the pattern «\bstack ?trace\b»"),
 ])  # fmt: skip
-def test_the_first_rule_that_matches_decides_and_is_named(question, agent, why):
+def test_first_matching_rule_decides_and_is_named(question, agent, why):
     assert RuleRouter(RULES, "default").route(question) == Route(agent, f"The question matches {why}")
 
 
-def test_without_a_matching_rule_the_default_answers():
+def test_default_agent_answers_without_a_matching_rule():
     route = RuleRouter(RULES[:2], "default").route("Can I observe it? A group autoscaling?")
     assert route == Route("default", "No rule matches, so the default agent answers")
 
@@ -57,18 +57,18 @@ def test_without_a_matching_rule_the_default_answers():
     ({"topics": ("serve", "?!")}, "strong"),
     ({"topics": "serve"}, "topics"),
 ])  # fmt: skip
-def test_a_rule_of_a_bad_pattern_or_that_matches_nothing_or_everything_is_refused(values, said):
+def test_rule_that_is_invalid_or_matches_nothing_or_everything_is_refused(values, said):
     with pytest.raises(ValidationError, match=said):
         Rule(agent="strong", **values)
 
 
-def test_topics_may_come_as_a_list_and_rules_cross_a_process_boundary():
+def test_topics_can_be_a_list_and_rules_cross_a_process_boundary():
     rule = pickle.loads(pickle.dumps(Rule(agent="cheap", pattern="x|y", topics=["serve"])))
     assert rule.topics == ("serve",)
     assert rule.match("only y") == "the pattern «x|y»"
 
 
-def test_the_cheap_agent_is_asked_from_the_threshold_on_and_the_reason_has_the_numbers(classifier):
+def test_cheap_agent_is_chosen_from_the_threshold_up_with_the_numbers(classifier):
     easy, hard = "what is a node", "why does my node crash"
     probability = classifier.probability(easy, "1")
     assert 0.5 < probability < 1
@@ -84,7 +84,7 @@ def test_the_cheap_agent_is_asked_from_the_threshold_on_and_the_reason_has_the_n
 
 
 @pytest.mark.parametrize(("threshold", "agent"), [(0, "cheap"), (1, "strong")])
-def test_the_ends_of_the_threshold_choose_one_agent(classifier, threshold, agent):
+def test_extreme_thresholds_always_choose_one_agent(classifier, threshold, agent):
     router = ClassifierRouter(classifier, threshold, easy="cheap", hard="strong")
     assert {router.route(question).agent for question in EASY + HARD} == {agent}
 
@@ -93,7 +93,7 @@ def test_the_ends_of_the_threshold_choose_one_agent(classifier, threshold, agent
     ("threshold", "labels", "said"),
     [(-0.1, "01", "threshold"), (1.1, "01", "threshold"), (float("nan"), "01", "threshold"), (0.5, "yn", "no '1'")],
 )
-def test_a_threshold_that_is_no_probability_and_a_label_not_learned_are_refused(threshold, labels, said):
+def test_invalid_threshold_or_unknown_label_is_refused(threshold, labels, said):
     learned = TextClassifier.fit(EASY + HARD, [labels[place >= len(EASY)] for place in range(len(EASY + HARD))])
     with pytest.raises(BadRouter, match=said):
         ClassifierRouter(learned, threshold, easy="cheap", hard="strong")

@@ -71,7 +71,7 @@ def out_of_any_chunks(text: str) -> str:
     ("> ```\n> <script>x</script>\n> ```\n", None),
     ("```html\n<script>x</script>\n- <b>\n> <i>\n```", None),
 ])  # fmt: skip
-def test_what_leaves(written: str, leaves: str | None) -> None:
+def test_sanitized_output(written: str, leaves: str | None) -> None:
     assert out_of_any_chunks(written) == (written if leaves is None else leaves)
 
 
@@ -104,7 +104,7 @@ QUOTED = [
 
 
 @pytest.mark.parametrize(("written", "leaves"), QUOTED)
-def test_a_url_of_a_passage_is_shown_and_no_link(written: str, leaves: str | None) -> None:
+def test_url_from_a_passage_is_shown_but_not_linked(written: str, leaves: str | None) -> None:
     assert out_of_any_chunks(written) == (written if leaves is None else leaves)
     assert not re.search(r"(?<!`)https?://|]\(http", re.sub(r"(?s)```.*?```|`[^`]*`", "", out(written)))
 
@@ -126,7 +126,7 @@ CHANGED = [
 
 @pytest.mark.parametrize("url", CHANGED)
 @pytest.mark.parametrize("frame", ["{}", "See {} there.", "`{}`", "```\n{}\n```", "- **{}**", "[x]({})", "[{}](x)"])
-def test_what_a_model_makes_of_a_url_of_a_passage_is_removed(url: str, frame: str) -> None:
+def test_modified_url_of_a_passage_is_removed(url: str, frame: str) -> None:
     assert not re.search(r"(?i)(?:https?|ftp)://|//evil", out_of_any_chunks(frame.format(url)))
 
 
@@ -171,7 +171,7 @@ def leads_out(text: str) -> bool:
 
 
 @pytest.mark.parametrize("canary", HOSTILE)
-def test_no_foreign_url_leaves(canary: str) -> None:
+def test_no_foreign_url_gets_out(canary: str) -> None:
     for text in (canary, f"Look: {canary} and [1].", f"Look:{canary}", f"- **{canary}**\n"):
         assert not leads_out(out_of_any_chunks(text))
 
@@ -187,7 +187,7 @@ PARTS = st.sampled_from([
 @given(st.lists(PARTS, max_size=25).map("".join), st.lists(st.integers(1, 6), max_size=60))
 @example("[" * 300 + "](x)" * 300, [1] * 900)
 @example("`" * 250 + "a" * 2100 + "<b" + " " * 3000 + "[9] https://" + "a" * 2500, [1] * 8000)
-def test_chunks_decide_nothing(text: str, sizes: list[int]) -> None:
+def test_chunk_boundaries_do_not_matter(text: str, sizes: list[int]) -> None:
     whole = out(text)
     assert in_chunks(text, sizes) == whole
     assert in_chunks(text, [1] * len(text)) == whole
@@ -198,13 +198,13 @@ def test_chunks_decide_nothing(text: str, sizes: list[int]) -> None:
 @example("<a\thref https://evil.example/x title='y'>")
 @example("https://docs.ray.io//ht\u200btps://evil.example/x")
 @example("[x](https://docs.ray.io/a?next=https://evil.example/x)")
-def test_what_is_glued_together_does_not_lead_out_either(text: str) -> None:
+def test_concatenated_fragments_form_no_foreign_url(text: str) -> None:
     passages = r"(?:git\.example/ray\.git|evil\.example/log\?q=)(?!\w)"
     own = r"docs\.ray\.io(?:[/?#\s\"'`,.)\[\]!:;*_~<>(|]|$)"
     assert not re.search(rf"(?i)(?:https?|ftp)://(?!{passages}|{own})[\w-]+\.\w", out(text))
 
 
-def test_plain_words_leave_with_their_delta() -> None:
+def test_plain_words_pass_with_their_delta() -> None:
     leaving = AnswerSanitizer(3, ORIGINS, (PASSAGE,))
     words = ["Ray", "Serve", "reads", "many", "files", "quickly;", "memory", "stays", "low", "(mostly)."]
     for word in words:

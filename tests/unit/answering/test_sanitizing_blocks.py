@@ -56,7 +56,7 @@ def streamed(text: str, sizes: list[int]) -> str:
 @example("<b title='<!-- c -->'>", [])
 @example("<b title='<!-- c --><b title='- >", [])
 @example("<b title='<img src=x>'=>", [])
-def test_no_reader_finds_html_that_runs(text: str, sizes: list[int]) -> None:
+def test_no_markdown_reader_finds_active_html(text: str, sizes: list[int]) -> None:
     left = sanitize(text, 0, ())
     assert streamed(text, sizes) == left
     for reader in READERS:
@@ -68,7 +68,7 @@ def test_no_reader_finds_html_that_runs(text: str, sizes: list[int]) -> None:
     ("", ""), ("- ", "  "), ("1. ", "   "), ("10) ", "    "), ("-\t", "\t"), ("> ", "> "), ("> - ", ">   "),
     ("- > ", "  > "), ("- - ", "    "), ("* a\n\n  1. b\n\n     ", "     "),
 ])  # fmt: skip
-def test_code_stays_in_every_container(fence: str, begin: str, inside: str) -> None:
+def test_code_is_kept_in_every_container(fence: str, begin: str, inside: str) -> None:
     code = ['<script src="a.js"></script>', "", '- <b onclick="x">', "> a[9]", "    <!-- `c -->", fence[:2], "1. <i>"]
     body = "".join(f"{inside}{line}".rstrip() + "\n" for line in [*code, fence])
     text = f"{begin}{fence}html\n{body}\nSo `<script>x</script>` and ``a ` <b onclick=x>``.\n"
@@ -76,7 +76,7 @@ def test_code_stays_in_every_container(fence: str, begin: str, inside: str) -> N
     assert streamed(text, [1] * len(text)) == text
 
 
-def test_long_code_and_lists_are_not_read_again_for_each_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_code_and_lists_are_not_reparsed_for_each_line(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
     parse = MarkdownIt.parse
     monkeypatch.setattr(
@@ -89,7 +89,7 @@ def test_long_code_and_lists_are_not_read_again_for_each_line(monkeypatch: pytes
     assert 3 <= len(read) < 9 and max(read) < 50
 
 
-def test_each_line_of_a_list_is_read_with_few_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_line_of_a_list_is_parsed_with_few_lines_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
     parse = MarkdownIt.parse
     monkeypatch.setattr(
@@ -99,12 +99,12 @@ def test_each_line_of_a_list_is_read_with_few_before_it(monkeypatch: pytest.Monk
     assert max(read) <= 2 * blocks.FEW_LINES
 
 
-def test_code_behind_a_very_long_list_is_code() -> None:
+def test_code_after_a_very_long_list_is_still_code() -> None:
     text = "- a <b>\n" * 500 + "- ```\n  <script>x</script>"
     assert sanitize(text, 0, ()) == text
 
 
-def test_where_reading_costs_too_much_nothing_counts_as_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_counts_as_code_if_parsing_costs_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "MOST_WORK", 1_000)
     assert sanitize("- a <b>\n" * 500 + "- ```\n  <script>x</script>", 0, ()).endswith("- ```\n  x")
 
@@ -125,13 +125,13 @@ def lines_read(lines: list[str]) -> list[str]:
 
 
 @given(st.lists(st.tuples(st.sampled_from(PREFIXES), st.sampled_from(LINES)).map("".join), min_size=9, max_size=60))
-def test_a_line_is_what_it_is_with_all_lines_before_it(lines: list[str]) -> None:
+def test_shortened_context_classifies_lines_like_the_full_context(lines: list[str]) -> None:
     shortened = lines_read(lines)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "FEW_LINES", 10_000)
         assert shortened == lines_read(lines)
 
 
-def test_a_line_that_begins_with_code_in_backticks_leaves_as_it_comes() -> None:
+def test_line_starting_with_inline_code_passes_immediately() -> None:
     leaving = AnswerSanitizer(0, ())
     assert leaving.feed("- `ray.init` starts Ray") == "- `ray.init` starts Ray"

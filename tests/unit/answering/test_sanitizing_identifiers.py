@@ -36,7 +36,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("frame", FRAMES)
-def test_a_name_with_colons_stays_in_any_answer(name: str, frame: str) -> None:
+def test_name_with_colons_is_kept_in_any_answer(name: str, frame: str) -> None:
     text = frame.format(name)
     assert out_of_any_chunks(text) in (text, text.replace("<http::Response>", "`<http::Response>`"))
 
@@ -48,7 +48,7 @@ def test_a_name_with_colons_stays_in_any_answer(name: str, frame: str) -> None:
     ("```\n[x](<a b//evil.example>)\n```", "```\n[x] (<a b//evil.example>)\n```"),
     ('```xml\n<Key Path="Software\\Company" Note="a &amp; b &lt; c">\n```', None),
 ])  # fmt: skip
-def test_code_in_prose_and_in_listings_stays(written: str, leaves: str | None) -> None:
+def test_code_in_prose_and_listings_is_kept(written: str, leaves: str | None) -> None:
     assert out_of_any_chunks(written) == (leaves or written)
 
 
@@ -64,7 +64,7 @@ LINKS = [
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_a_link_does_not_pass_for_a_name(link: str) -> None:
+def test_link_does_not_pass_as_a_name(link: str) -> None:
     for text in (link, f"Look:\n\n{link} and [1].", f"- {link}"):
         assert not leads_out(out_of_any_chunks(text)), out_of_any_chunks(text)
 
@@ -76,7 +76,7 @@ WORDS = [
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_word_of_a_passage_is_shown_and_no_link(word: str) -> None:
+def test_word_of_a_passage_is_shown_but_not_linked(word: str) -> None:
     for text in (f"`{word}`", f"```\n{word}\n```", f"Type {word} there.", f"See [it]({word})."):
         said = sanitize(text, 1, ["https://own.example"], [text])
         assert word in said
@@ -134,5 +134,5 @@ def changed_chunks(pages: Iterable[Page]) -> Iterator[str]:
     pytest.param(ray_documentation, marks=pytest.mark.slow),
     pytest.param(python_documentation, marks=pytest.mark.slow),
 ])  # fmt: skip
-def test_a_quotation_loses_nothing_but_links(pages: type[Iterator[Page]]) -> None:
+def test_quotation_loses_only_links(pages: type[Iterator[Page]]) -> None:
     assert not list(changed_chunks(pages()))

@@ -12,7 +12,7 @@ from pipelines.answering.settings.names import FORMER_VALUES, GONE, OLD_NAMES, g
 from serve.settings import Settings
 
 
-def test_each_old_name_has_a_setting_of_now() -> None:
+def test_each_old_name_maps_to_a_current_setting() -> None:
     now = flatten(Settings().model_dump(), Settings) | GONE
     assert {*OLD_NAMES.values(), *FORMER_VALUES.values()} <= now.keys()
     assert {full_name(name, Settings) for name in (*OLD_NAMES, *FORMER_VALUES)} <= now.keys()
@@ -41,7 +41,7 @@ def test_each_old_name_has_a_setting_of_now() -> None:
     ({"OPENAI_BASE_URL": "http://a/v1"}, "embedding.url", "http://a/v1"),
     ({"OPENAI_BASE_URL": "http://a/v1", "RAYDEX_EMBEDDING_URL": "http://b/v1"}, "embedding.url", "http://b/v1"),
 ])  # fmt: skip
-def test_a_variable_may_have_any_of_its_names(variables, path, value, monkeypatch):
+def test_variable_can_have_any_of_its_names(variables, path, value, monkeypatch):
     for name, text in variables.items():
         monkeypatch.setenv(name, text)
     group, _, field = path.partition(".")
@@ -53,14 +53,14 @@ def test_a_variable_may_have_any_of_its_names(variables, path, value, monkeypatc
     ("RAYDEX_PROMPT_MARKS", "tags"),
     ("RAYDEX_PROMPTS_PASSAGE_WORDS", "80"),
 ])  # fmt: skip
-def test_a_setting_that_is_gone_says_so_whatever_it_is_called(variable, value, monkeypatch, caplog):
+def test_removed_setting_is_reported_under_any_of_its_names(variable, value, monkeypatch, caplog):
     monkeypatch.setenv(variable, value)
     with pytest.raises(ValidationError, match=r"(prompts)\.\w+ is gone, as .*\. Unset it"):
         Settings()
     assert not caplog.messages  # of a name that would be refused too
 
 
-def test_what_is_given_counts_before_the_environment_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_values_override_the_environment_under_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAYDEX_RETRIEVAL__LEG_DEPTH", "7")
     monkeypatch.setenv("RAYDEX_RETRIEVAL__RRF_K", "8")
     for given in ({"candidates": 9}, {"retrieval": {"leg_depth": 9}}, {"retrieval.leg_depth": 9}):
@@ -68,7 +68,7 @@ def test_what_is_given_counts_before_the_environment_whatever_it_is_called(monke
         assert (retrieval.leg_depth, retrieval.rrf_k) == (9, 8)
 
 
-def test_one_line_names_the_new_names_and_new_ones_need_none(caplog, monkeypatch):
+def test_old_names_get_a_one_line_hint_and_new_ones_none(caplog, monkeypatch):
     monkeypatch.setenv("RAYDEX_CANDIDATES", "7")
     monkeypatch.setenv("RAYDEX_RERANKER", "none")
     with caplog.at_level(logging.WARNING):
@@ -84,7 +84,7 @@ def test_one_line_names_the_new_names_and_new_ones_need_none(caplog, monkeypatch
 
 
 @pytest.mark.parametrize("values", [{"retrieval": {"leg_dept": 1}}, {"retrieval.leg_depth": 0}, {"candidats": 1}])
-def test_a_name_or_value_that_cannot_be_is_refused(values: dict[str, Any]) -> None:
+def test_impossible_name_or_value_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Settings(**values)
 

@@ -25,7 +25,7 @@ def test_only_a_comparison_has_sides(question: str, sides: tuple[str, ...]) -> N
     assert compared(question) == sides
 
 
-def test_the_text_that_fits_a_side_is_chosen_among_those_that_have_its_words() -> None:
+def test_best_fitting_text_of_a_side_is_chosen_among_texts_with_its_words() -> None:
     texts = {hit.chunk_id: hit for hit in (*OTHERS, REBASE)}
     found = [(name, 9.0 - n) for n, name in enumerate(["gone", *texts])]
     (best,) = best_of_side("rebase commits", found, texts)
@@ -33,7 +33,7 @@ def test_the_text_that_fits_a_side_is_chosen_among_those_that_have_its_words() -
     assert best_of_side("rebase", [], {}) == []
 
 
-def test_sides_come_behind_the_first_hit_as_good_as_that_and_no_hit_is_there_twice() -> None:
+def test_sides_follow_the_first_hit_with_its_score_and_without_duplicates() -> None:
     hits = [MERGE, *OTHERS, REBASE]
     placed = with_sides(hits, [MERGE, REBASE], 4)
     assert [hit.source for hit in placed] == [hit.source for hit in (MERGE, REBASE, *OTHERS[:2])]

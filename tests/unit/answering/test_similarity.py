@@ -39,7 +39,7 @@ def same(one: str, other: str) -> bool:
     ("How do I install it with pip?", "How do I install it with conda?"),
     ("How do I serve a model?", "How do I serve a model on Kubernetes with TLS and a proxy?"),
 ])  # fmt: skip
-def test_what_decides_must_not_differ(one: str, other: str) -> None:
+def test_questions_that_differ_in_a_key_word_are_not_the_same(one: str, other: str) -> None:
     assert not same(one, other)
 
 
@@ -53,11 +53,11 @@ def test_what_decides_must_not_differ(one: str, other: str) -> None:
     ("How do I shutdown a node?", "How do I shut down a node?"),
     ("What is the difference between vacuum and analyze?", "difference between analyze and vacuum"),
 ])  # fmt: skip
-def test_other_words_for_the_same_do_not_matter(one: str, other: str) -> None:
+def test_synonyms_do_not_make_a_difference(one: str, other: str) -> None:
     assert same(one, other)
 
 
-def test_a_question_of_many_words_is_compared_without_all_pairs_of_them() -> None:
+def test_question_of_many_words_is_compared_without_all_pairs() -> None:
     long = Meaning.of(" ".join(f"w{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(600)))
     tracemalloc.start()
     may_mean_same(long, Meaning.of("csv files"), shared=0.0)
@@ -66,7 +66,7 @@ def test_a_question_of_many_words_is_compared_without_all_pairs_of_them() -> Non
     assert peak < 2_000_000
 
 
-def test_words_alone_are_right_for_nearly_all_pairs_of_the_set() -> None:
+def test_words_alone_are_right_for_nearly_all_labeled_pairs() -> None:
     """Without vectors: 0.97 of what may be given means the same, and half of what means the same may be given."""
     rows = [json.loads(line) for line in SET.read_text().splitlines()]
     right = [same(row["question"], other) for row in rows for other in row["same"]]
@@ -76,5 +76,5 @@ def test_words_alone_are_right_for_nearly_all_pairs_of_the_set() -> None:
     assert sum(right) / len(right) >= 0.5
 
 
-def test_case_blanks_and_the_mark_at_the_end_make_no_other_question() -> None:
+def test_case_spaces_and_final_punctuation_make_no_other_question() -> None:
     assert wording_key("How  do I\nread a CSV? ") == wording_key("how do i read a csv")

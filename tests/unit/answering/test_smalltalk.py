@@ -31,31 +31,31 @@ HITS = [make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
     ("thanks but it does not work", None), ("ok", None), ("nice", None), ("great", None), ("What is hello?", None),
     ("hi, how do I start Ray?", None), ("thank you page", None), ("?", None), ("...", None), ("hi " * 100, None),
 ])  # fmt: skip
-def test_small_talk_is_recognised(message: str, kind: str | None) -> None:
+def test_small_talk_is_recognized(message: str, kind: str | None) -> None:
     smalltalk = find_smalltalk(message)
     assert (smalltalk and smalltalk.kind) == kind
 
 
-def test_a_question_is_searched_without_the_politeness_around_it() -> None:
+def test_question_is_searched_without_its_polite_phrases() -> None:
     assert strip_smalltalk("Hi! Good morning. What is an actor? Thanks!") == "What is an actor?"
     assert strip_smalltalk("thanks, and how do I stop it?") == "and how do I stop it?"
     for question in ("hello world in Ray Serve", "select 1, 2, 3", "why 'Can only stop.'", "well, what is it?"):
         assert strip_smalltalk(question) == question
 
 
-def test_a_greeting_says_what_the_assistant_is_for(engine: QueryEngine, store: MemoryStore) -> None:
+def test_greeting_describes_the_assistant(engine: QueryEngine, store: MemoryStore) -> None:
     answer = engine.query("hello there")
     assert answer.text.startswith("Hello! I answer questions") and "(docs)" in answer.text
     assert answer.known and answer.agent == "smalltalk" and answer.citations == answer.hits == answer.queries == ()
     assert store.searches == 0 and not answer.degraded
 
 
-def test_a_language_model_is_not_asked_what_a_greeting_means(retriever: Retriever) -> None:
+def test_no_language_model_is_asked_about_a_greeting(retriever: Retriever) -> None:
     engine = QueryEngine(retriever, None, QueuedModel())
     assert engine.query("thanks!").text.startswith("You are welcome!")
 
 
-def test_a_greeting_is_streamed_like_an_answer(engine: QueryEngine) -> None:
+def test_greeting_is_streamed_like_an_answer(engine: QueryEngine) -> None:
     async def collect() -> list[object]:
         return [event async for event in engine.stream(Question("hi"))]
 
@@ -64,7 +64,7 @@ def test_a_greeting_is_streamed_like_an_answer(engine: QueryEngine) -> None:
     assert delta.text == answer.text and first.hits == ()
 
 
-def test_a_greeting_needs_no_database_but_no_unknown_collection_either(engine, store):
+def test_greeting_needs_no_database_but_a_known_collection(engine, store):
     store.publish_index(2, *HITS, collection="other")
     assert "(docs, other)" in engine.query("hi").text
     with pytest.raises(NoLiveIndex):
@@ -73,14 +73,14 @@ def test_a_greeting_needs_no_database_but_no_unknown_collection_either(engine, s
     assert "(docs)" in engine.query("hi", collection="docs").text
 
 
-def test_hits_alone_are_what_no_text_and_search_are_for(engine: QueryEngine, store: MemoryStore) -> None:
+def test_retrieval_only_mode_and_search_skip_small_talk(engine: QueryEngine, store: MemoryStore) -> None:
     assert engine.query("hello there", mode="no_text").text == ""
     assert engine.search("hello there").hits and store.searches == 2
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("phrase", ["bye ", "very much ", "thank you ", "good morning ", "for helping "])
-def test_a_hostile_message_costs_no_time(phrase: str) -> None:
+def test_hostile_message_takes_no_time(phrase: str) -> None:
     message = phrase * (190 // len(phrase)) + "x"
     assert find_smalltalk(message) is None
     assert strip_smalltalk(message) == message

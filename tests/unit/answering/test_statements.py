@@ -46,7 +46,7 @@ def written(*pieces: str) -> str:
     ("| a | b |\n|---|---|\n| c | d [2] |\n", [("a | b", ()), ("c | d", (2,))]),
     ("**Bold.** Next one.", [("**Bold.**", ()), ("Next one.", ())]),
 ])  # fmt: skip
-def test_a_number_belongs_to_the_statement_before_it(text: str, expected: list[object]) -> None:
+def test_number_belongs_to_the_statement_before_it(text: str, expected: list[object]) -> None:
     assert [(statement.text, statement.numbers) for statement in statements(text)] == expected
 
 
@@ -71,14 +71,14 @@ def test_a_number_belongs_to_the_statement_before_it(text: str, expected: list[o
     ("The passages do not mention CSV files.", False),
     ("The provided context does not say how to load CSV files.", False),
 ])  # fmt: skip
-def test_a_claim_states_something_about_the_subject(text: str, is_claim: bool) -> None:
+def test_claim_states_something_about_the_subject(text: str, is_claim: bool) -> None:
     (statement,) = statements(text)
     assert states_something(statement) is is_claim
 
 
 @given(MARKDOWN, st.lists(st.integers(0, 80)))
 @example("Do it.  \n\n- `a. B`\n```x\n1. [1]\n```\n[2]\n", [5, 9, 12, 20, 30, 33])
-def test_pieces_change_nothing(text: str, cuts: list[int]) -> None:
+def test_splitting_the_stream_changes_nothing(text: str, cuts: list[int]) -> None:
     ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     pieces = [text[begin:end] for begin, end in itertools.pairwise(ends)]
     assert statements(*pieces) == statements(text)
@@ -86,17 +86,17 @@ def test_pieces_change_nothing(text: str, cuts: list[int]) -> None:
 
 
 @given(MARKDOWN)
-def test_the_text_stays_and_open_code_is_closed(text: str) -> None:
+def test_text_is_kept_and_open_code_is_closed(text: str) -> None:
     text_out = written(text)
     assert text_out.startswith(text)
     assert not text_out.removeprefix(text).strip(" \n>`~")
 
 
-def test_code_that_is_cut_off_is_closed() -> None:
+def test_truncated_code_is_closed() -> None:
     assert written("So:\n\n- ```python\n  a = [1]") == "So:\n\n- ```python\n  a = [1]\n  ```"
 
 
-def test_only_what_may_change_is_held_back() -> None:
+def test_only_text_that_may_still_change_is_held_back() -> None:
     reader = TextReader()
     assert reader.feed("Load") == ["Load"]
     assert reader.feed(" files. ") == [" ", "files."]
@@ -106,7 +106,7 @@ def test_only_what_may_change_is_held_back() -> None:
 
 
 @pytest.mark.parametrize("unit", ["a", "a ", "[1]", "`a ", "```\nx\n", "| ", "#", "- ", "a. ", "\n", "> "])
-def test_a_long_text_is_read_to_its_end(unit: str) -> None:
+def test_long_text_is_read_to_its_end(unit: str) -> None:
     text = unit * 3_000
     assert written(*[text[at : at + 5] for at in range(0, len(text), 5)]).startswith(text)
 
@@ -116,7 +116,7 @@ def test_a_long_text_is_read_to_its_end(unit: str) -> None:
     "|-" * 4_000, "a.\n\n" + "[1] " * 2_500, "```\n" + "a" * 9_000, "x" + " \n" * 5_000 + "y", "> " * 4_500 + "a",
     "#" * 9_000,
 ])  # fmt: skip
-def test_a_text_without_an_end_is_given_back_in_bounded_statements_however_it_comes(text: str) -> None:
+def test_endless_text_is_returned_in_statements_of_limited_length(text: str) -> None:
     whole = read_text(text)
     assert shown(whole).startswith(text)  # code gets its closing fence
     for size in (1, 7, 999):

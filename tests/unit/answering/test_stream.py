@@ -52,7 +52,7 @@ def stream_events(client: TestClient, **more: Any) -> list[tuple[str, Any]]:
     return events(reply.text)
 
 
-def test_hits_come_first_then_deltas_then_citations_then_the_whole_answer(client: TestClient) -> None:
+def test_events_are_hits_deltas_citations_and_the_whole_answer_in_order(client: TestClient) -> None:
     found = stream_events(client)
     assert [name for name, _ in found] == ["hits", "status", *["delta"] * 5, "citation", "answer"]
     assert found[0][1].keys() == {"hits", "index", "revision", "queries"}
@@ -61,30 +61,30 @@ def test_hits_come_first_then_deltas_then_citations_then_the_whole_answer(client
     assert found[-2][1] == found[-1][1]["citations"][0]
 
 
-def test_the_last_event_is_what_query_replies(client: TestClient) -> None:
+def test_last_event_equals_the_reply_of_query(client: TestClient) -> None:
     whole = stream_events(client, conversation="c")[-1][1]
     reply = client.post("/query", json={**QUESTION, "conversation": "c"}).json()
     assert {**whole, "id": ""} == {**reply, "id": ""}
 
 
-def test_each_event_is_one_line_of_data_for_every_client(client: TestClient) -> None:
+def test_each_event_is_one_data_line_for_every_client(client: TestClient) -> None:
     text = client.post("/query/stream", json=QUESTION).text
     assert len(text.splitlines()) == len(text.split("\n")) - 1
 
 
-def test_a_score_that_is_no_number_is_null(client: TestClient, engine: FakeEngine) -> None:
+def test_nan_score_becomes_null(client: TestClient, engine: FakeEngine) -> None:
     engine.hit = replace(engine.hit, score=float("nan"))
     found = stream_events(client)
     assert found[0][1]["hits"][0]["score"] is None and found[-1][1]["hits"][0]["score"] is None
 
 
-def test_a_void_beginning_is_said_to_be_void(client: TestClient, engine: FakeEngine) -> None:
+def test_reset_delta_voids_the_text_before_it(client: TestClient, engine: FakeEngine) -> None:
     engine.resets = True
     deltas = [body for name, body in stream_events(client) if name == "delta"]
     assert deltas[0] == {"text": "never mind"} and deltas[1]["reset"] is True and "reset" not in deltas[2]
 
 
-def test_what_fails_later_is_the_last_event(client: TestClient, engine: FakeEngine, recorder: MemoryRecorder) -> None:
+def test_late_failure_is_the_last_event(client: TestClient, engine: FakeEngine, recorder: MemoryRecorder) -> None:
     engine.fails_midway = StepUnavailable("the agent is full")
     name, body = stream_events(client)[-1]
     assert name == "error" and body["error"] == "the agent is full" and body["retry_after"] > 0
@@ -94,7 +94,7 @@ def test_what_fails_later_is_the_last_event(client: TestClient, engine: FakeEngi
     assert recorder.rows == []
 
 
-def test_a_streamed_answer_is_written_down(client: TestClient, recorder: MemoryRecorder) -> None:
+def test_streamed_answer_is_recorded(client: TestClient, recorder: MemoryRecorder) -> None:
     whole = stream_events(client)[-1][1]
     assert [row["answer"].id for row in recorder.rows] == [whole["id"]]  # type: ignore[attr-defined]
     assert [answer.id for answer in recorder.counted] == [whole["id"]] and len(recorder.first_deltas) == 1
@@ -103,7 +103,7 @@ def test_a_streamed_answer_is_written_down(client: TestClient, recorder: MemoryR
 # ---------------------------------------------------------------------------------------------- over real HTTP
 
 
-def test_a_silent_stream_has_a_heartbeat(base: str, engine: FakeEngine) -> None:
+def test_silent_stream_sends_heartbeats(base: str, engine: FakeEngine) -> None:
     engine.hangs = True
     with httpx.stream("POST", f"{base}/query/stream", json=QUESTION) as reply:
         assert "event: heartbeat" in reply.iter_lines()
@@ -113,7 +113,7 @@ def test_a_silent_stream_has_a_heartbeat(base: str, engine: FakeEngine) -> None:
     ("path", "body"),
     [("/query/stream", QUESTION), ("/v1/chat/completions", {**CHAT, "stream": True})],
 )
-def test_a_client_that_leaves_a_stream_cancels_its_question(base, engine, recorder, path, body):
+def test_client_that_leaves_a_stream_cancels_its_question(base, engine, recorder, path, body):
     engine.hangs = True
     with httpx.stream("POST", base + path, json=body) as reply:
         next(reply.iter_bytes())
@@ -121,13 +121,13 @@ def test_a_client_that_leaves_a_stream_cancels_its_question(base, engine, record
 
 
 @pytest.mark.parametrize(("path", "body"), [("/query", QUESTION), ("/v1/chat/completions", CHAT)])
-def test_a_client_that_does_not_wait_for_its_answer_cancels_its_question(base, engine, recorder, path, body):
+def test_client_that_does_not_wait_for_its_answer_cancels_its_question(base, engine, recorder, path, body):
     engine.hangs = True
     leave_when(engine.hanging.is_set, base + path, body)
     assert engine.cancelled.wait(60) and recorder.rows == recorder.failures == []
 
 
-def test_a_client_that_leaves_before_the_first_event_cancels_its_question(base: str, engine: FakeEngine) -> None:
+def test_client_that_leaves_before_the_first_event_cancels_its_question(base: str, engine: FakeEngine) -> None:
     begun, cancelled = [], []
 
     async def search(ask: Any) -> Any:
@@ -146,7 +146,7 @@ def test_a_client_that_leaves_before_the_first_event_cancels_its_question(base: 
 # ---------------------------------------------------------------------------------------------- the reader
 
 
-def test_the_work_is_done_and_ended_by_one_task() -> None:
+def test_one_task_starts_and_ends_the_work() -> None:
     tasks = []
 
     async def work(send: Callable[[Delta], None]) -> None:

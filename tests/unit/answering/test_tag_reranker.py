@@ -45,7 +45,7 @@ def order(reranked: Sequence[Hit]) -> list[int]:
     return [URLS.index(hit.text) for hit in reranked]
 
 
-def test_hits_of_the_predicted_part_come_first_and_keep_their_earlier_scores(tags):
+def test_hits_of_the_predicted_part_come_first_and_keep_their_old_scores(tags):
     tag, probability = tags.predict("deploy a replica")
     reranked = rerank(TagReranker(tags, probability), "deploy a replica")
     assert tag == "serve" and order(reranked) == [0, 3, 1, 2]
@@ -54,7 +54,7 @@ def test_hits_of_the_predicted_part_come_first_and_keep_their_earlier_scores(tag
     assert [hit.scores["rrf"] for hit in reranked] == [0.9, pytest.approx(0.6), 0.8, pytest.approx(0.7)]
 
 
-def test_below_the_threshold_with_no_part_and_without_a_hit_of_it_nothing_changes(tags):
+def test_nothing_changes_below_the_threshold_or_without_a_matching_part(tags):
     _, probability = tags.predict("deploy a replica")
     assert rerank(TagReranker(tags, probability + 1e-9), "deploy a replica") == tuple(hits())
     assert tags.predict("a joke")[0] == "other"
@@ -63,7 +63,7 @@ def test_below_the_threshold_with_no_part_and_without_a_hit_of_it_nothing_change
     assert rerank(nowhere, "deploy a replica") == tuple(hits())
 
 
-def test_what_a_part_is_may_be_said(tags):
+def test_custom_function_can_define_the_part_of_a_hit(tags):
     reranker = TagReranker(tags, 0, tag_of=lambda hit: "serve" if "tune" in hit.url else "")
     assert order(rerank(reranker, "deploy a replica")) == [1, 0, 2, 3]
 
@@ -80,12 +80,12 @@ def test_what_a_part_is_may_be_said(tags):
         ("https://docs", "", ""),
     ],
 )
-def test_the_part_is_the_first_folder_after_the_prefix(url, prefix, part):
+def test_part_is_the_first_folder_after_the_prefix(url, prefix, part):
     assert part_of(url, prefix) == part
 
 
 @pytest.mark.parametrize("question", ODD, ids=range(len(ODD)))
-def test_no_question_breaks_the_tags(tags, question):
+def test_no_question_breaks_the_tag_reranker(tags, question):
     assert len(rerank(TagReranker(tags, 0.1), question)) == len(URLS)
 
 
@@ -112,7 +112,7 @@ def settings_of(folder: Path, collection: str = "", **more: object) -> AnswerSet
     return AnswerSettings(collection=collection, reranker={"kind": "tag", "model": str(folder), **more})
 
 
-def test_the_settings_make_it_with_their_threshold_or_the_one_of_the_card(folder):
+def test_settings_build_it_with_their_threshold_or_the_one_of_the_card(folder):
     assert make_reranker(settings_of(folder)).threshold == 0.3  # type: ignore[union-attr]
     assert make_reranker(settings_of(folder, threshold=0.0)).threshold == 0  # type: ignore[union-attr]
     with pytest.raises(ValidationError, match="threshold"):
@@ -122,17 +122,17 @@ def test_the_settings_make_it_with_their_threshold_or_the_one_of_the_card(folder
 
 
 @pytest.mark.parametrize(("default", "stored"), [("docs", []), ("docs", ["docs", "x"]), ("", ["x", "docs"]), ("", [])])
-def test_a_model_of_a_collection_that_is_asked_is_used(folder, default, stored):
+def test_model_of_the_queried_collection_is_used(folder, default, stored):
     assert make_reranker(settings_of(folder, default), Shelf(*stored))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("default", "stored"), [("other", []), ("other", ["docs", "other"]), ("", ["other"])])
-def test_a_model_of_another_collection_is_refused_with_both_names(folder, default, stored):
+def test_model_of_another_collection_is_refused_with_both_names(folder, default, stored):
     with pytest.raises(OtherCollection, match=r"tags was trained for the collection 'docs' \(https://.*of 'other'"):
         make_reranker(settings_of(folder, default), Shelf(*stored))  # type: ignore[arg-type]
 
 
-def test_a_folder_of_another_kind_or_of_nothing_is_refused(tags, tmp_path):
+def test_folder_of_another_kind_or_empty_folder_is_refused(tags, tmp_path):
     tags.save(tmp_path / "router", {"accepted": True})
     for place, said in (("router", "of kind 'router', and 'tag' is needed"), ("nothing", r"no card\.json")):
         with pytest.raises(NotAClassifier, match=said):

@@ -20,12 +20,12 @@ def one(question: str, text: str, words: int) -> str:
     return choose_parts(question, [hit], lambda texts: len(texts[0].split()) <= words)[0]
 
 
-def test_what_the_question_asks_is_kept_with_its_code():
+def test_relevant_text_is_kept_with_its_code():
     kept = one("how do I read a csv file", SECTION, 30)
     assert kept == f"{GAP}\n\nTo read a CSV file, call read_csv. It takes the path of the file:\n\n{CODE}\n\n{GAP}"
 
 
-def test_with_room_for_more_parts_they_keep_their_order():
+def test_several_parts_keep_their_order_if_there_is_room():
     kept = one("how do I read a csv file", SECTION, 60)
     assert kept.index("read_csv") < kept.index("Blocks that nobody") or kept.index("Datasets hold") < kept.index(
         "To read"
@@ -48,22 +48,22 @@ def choose(words: int, question: str = "how do I read a csv file") -> list[str]:
     return choose_parts(question, HITS, lambda texts: sum(len(text.split()) for text in texts) <= words)
 
 
-def test_the_best_part_of_every_page_is_begun_before_any_is_shown_whole():
+def test_best_part_of_every_page_starts_before_any_page_is_complete():
     assert all("call read_csv" in text for text in choose(100))
     assert sum(len(text.split()) for text in choose(100)) <= 100
 
 
-def test_with_little_room_the_first_pages_are_shown_and_never_none():
+def test_first_pages_are_shown_and_never_none_if_room_is_short():
     assert [bool(text) for text in choose(25)] == [True, False, False]
     assert [bool(text) for text in choose(0)] == [True, False, False]
     assert len(choose(0)[0].split()) <= MOST_LEAD_WORDS + 2
 
 
-def test_with_room_for_all_everything_is_shown():
+def test_everything_is_shown_if_there_is_room():
     assert choose(10_000) == [hit.passage for hit in HITS]
 
 
-def test_what_is_left_out_of_a_part_is_marked():
+def test_omissions_inside_a_part_are_marked():
     long = "word " * 100
     [shown] = choose_parts("word", [make_hit("https://d.test/a", long)], lambda texts: len(texts[0]) < 200)
     assert shown == f"{'word ' * MOST_LEAD_WORDS}{GAP}"

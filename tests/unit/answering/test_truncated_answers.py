@@ -45,7 +45,7 @@ SHORT = LLMSettings(longest_reply=3_000)
 
 @pytest.mark.parametrize("mode", ["compact", "accumulate"])
 @pytest.mark.parametrize("deltas", [WORDS, ["".join(WORDS)]], ids=["in deltas", "in one piece"])
-def test_an_answer_that_never_stops_is_cut_off_and_says_so(retriever: Retriever, deltas: list[str], mode: str) -> None:
+def test_endless_answer_is_cut_off_and_says_so(retriever: Retriever, deltas: list[str], mode: str) -> None:
     with ScriptedLLM(default=Reply(deltas=deltas)) as llm:
         engine = QueryEngine(retriever, llm=LLM("scripted", base_url=llm.url, settings=SHORT))
         with run_server(create_app(engine, FakeStore())) as url:  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def test_an_answer_that_never_stops_is_cut_off_and_says_so(retriever: Retriever,
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "content"])
-def test_thoughts_that_never_end_are_cut_off_too(retriever: Retriever, field: str) -> None:
+def test_endless_thoughts_are_cut_off_too(retriever: Retriever, field: str) -> None:
     thoughts = {"thoughts": WORDS} if field == "reasoning_content" else {"deltas": ["<think>", *WORDS]}
     with ScriptedLLM(default=Reply("Never.", **thoughts)) as llm:  # type: ignore[arg-type]
         engine = QueryEngine(retriever, llm=LLM("scripted", base_url=llm.url, settings=SHORT))
@@ -66,7 +66,7 @@ def test_thoughts_that_never_end_are_cut_off_too(retriever: Retriever, field: st
     assert answer["agent"] == "extractive" and "Never." not in answer["answer"]
 
 
-def test_the_reason_of_each_server_is_understood() -> None:
+def test_finish_reason_of_each_server_is_understood() -> None:
     assert {finish_reason(ended) for ended in ("stop", "eos_token", "tool_calls", "end_turn")} == {"stop"}
     assert {finish_reason(ended) for ended in (None, "", "length", "max_tokens", "model_length")} == {"length"}
     assert finish_reason("content_filter") == "content_filter"

@@ -10,7 +10,7 @@ from serve.settings import Settings
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_misspelt_variable_is_named_with_the_one_that_was_meant() -> None:
+def test_misspelled_variable_is_named_with_the_intended_one() -> None:
     meant = {
         "RAYDEX_RETREIVAL__K": "RAYDEX_RETRIEVAL__K",
         "RAYDEX_RETREIVAL_K": "RAYDEX_RETRIEVAL__K",
@@ -23,7 +23,7 @@ def test_a_misspelt_variable_is_named_with_the_one_that_was_meant() -> None:
         assert line == f"{given} is set, and nothing reads it: did you mean {name}?"
 
 
-def test_variables_that_are_read_are_not_named() -> None:
+def test_variables_in_use_are_not_reported() -> None:
     read = (
         *("RAYDEX_RETRIEVAL__K", "RAYDEX_RETRIEVAL_K", "raydex_retrieval__k", "RAYDEX_RETRIEVAL", "RAYDEX_PLACEMENT"),
         *("RAYDEX_K", "RAYDEX_NUM_QUERIES", "RAYDEX_HOME", "RAYDEX_DEBUG", "RAYDEX_PORT_8000_TCP", "PATH"),
@@ -31,7 +31,7 @@ def test_variables_that_are_read_are_not_named() -> None:
     assert not list(unread_variables(dict.fromkeys(read, "1")))
 
 
-def test_the_list_has_the_settings_of_the_service_and_what_code_reads_itself() -> None:
+def test_list_includes_service_settings_and_variables_read_in_code() -> None:
     assert sorted(SERVICE) == sorted(set(names_of(Settings)) - set(names_of(AnswerSettings)))
     known = {name.replace(".", "_").upper() for name in (*names_of(Settings), *OTHERS)}
     code = [path.read_text() for part in ("pipelines", "serve", "jobs") for path in (ROOT / part).rglob("*.py")]

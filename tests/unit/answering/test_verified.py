@@ -63,7 +63,7 @@ def engine(store: AnswerStore, retriever: Retriever) -> QueryEngine:
     return QueryEngine(retriever, verified=VerifiedFinder(store, retriever.aembed, similarity=0.6))
 
 
-def test_it_is_given_labelled_and_cited(engine: QueryEngine, store: AnswerStore) -> None:
+def test_verified_answer_is_given_labeled_and_cited(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv` [1].")
     answer = engine.query("how can I read csv files")
     assert (answer.text, answer.agent, answer.written_by) == ("Use `read_csv` [1].", "verified", "person")
@@ -75,7 +75,7 @@ def test_it_is_given_labelled_and_cited(engine: QueryEngine, store: AnswerStore)
     assert answer.usage.calls == 0 and (answer.index, answer.revision) == (1, 1)
 
 
-def test_sections_are_cited_though_the_text_names_no_number(engine: QueryEngine, store: AnswerStore) -> None:
+def test_sections_are_cited_even_if_the_text_has_no_number(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv`.")
     assert [citation.source for citation in engine.query(ASKED).citations] == [READING]
 
@@ -89,14 +89,14 @@ def test_sections_are_cited_though_the_text_names_no_number(engine: QueryEngine,
     (ASKED, {"mode": "no_text"}, False),
     (ASKED, {"mode": "context_only", "context": ("Call read_csv.",)}, False),
 ])  # fmt: skip
-def test_it_is_given_to_its_question_by_modes_that_search_and_filters_that_keep_its_sections(
+def test_verified_answer_is_given_in_search_modes_and_matching_filters(
     engine: QueryEngine, store: AnswerStore, question: str, more: dict[str, Any], given: bool
 ) -> None:
     store.write("Use `read_csv` [1].")
     assert (engine.query(question, **more).agent == "verified") is given
 
 
-def test_the_events_are_those_of_any_answer(engine: QueryEngine, store: AnswerStore) -> None:
+def test_events_equal_those_of_any_answer(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv` [1].")
 
     async def events() -> list[str]:
@@ -105,7 +105,7 @@ def test_the_events_are_those_of_any_answer(engine: QueryEngine, store: AnswerSt
     assert asyncio.run(events()) == [Retrieval.__name__, "Delta", "Answer"]
 
 
-def test_it_is_given_no_more_once_its_section_says_something_else(engine, retriever, store):
+def test_answer_is_withdrawn_once_its_section_changes(engine, retriever, store):
     store.write("Use `read_csv` [1].")
     assert engine.query(ASKED).agent == "verified"
     store.publish(1, make_hit(READING, "Call load_csv with a path.", ("IO", "Reading"), version="2.9"), *HITS[1:])
@@ -117,7 +117,7 @@ def test_it_is_given_no_more_once_its_section_says_something_else(engine, retrie
     assert engine.query(ASKED).agent != "verified", "the section is gone"
 
 
-def test_another_cut_of_the_same_section_is_no_change() -> None:
+def test_other_chunk_boundaries_in_the_same_section_are_no_change() -> None:
     [section] = read_sections(HITS, [READING]).values()
     whole = make_hit(READING, "Call read_csv with  a path. Folders\nare read whole.", ("IO", "Reading"))
     assert changed_sections([pin(READING, section)], read_sections([whole], [READING])) == []
@@ -125,7 +125,7 @@ def test_another_cut_of_the_same_section_is_no_change() -> None:
     assert changed_sections([pin(READING, section)], read_sections([other_heading], [READING])) == [READING]
 
 
-def test_a_section_is_not_its_neighbours() -> None:
+def test_section_does_not_include_its_neighbors() -> None:
     below = make_hit("https://d.test/io.html#deep", "Deep.", ("IO", "Deep"))
     below = replace(below, anchors=("io", "deep"))
     page = make_hit("https://d.test/io.html", "Intro.")
@@ -134,18 +134,18 @@ def test_a_section_is_not_its_neighbours() -> None:
     assert found["https://d.test/io.html#io"].passage == "Deep.", "it has no text of its own"
 
 
-def test_an_anchor_may_be_escaped_as_browsers_do() -> None:
+def test_anchor_can_be_escaped_as_in_browsers() -> None:
     page, escaped = "https://d.test/io.html", "https://d.test/io.html#gr%C3%B6%C3%9Fe"
     assert read_sections([make_hit(f"{page}#größe", "Big.")], [escaped])[escaped].passage == "Big."
 
 
-def test_a_retired_answer_is_not_given(engine: QueryEngine, store: AnswerStore) -> None:
+def test_retired_answer_is_not_given(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv` [1].")
     store.answers[0] = replace(store.answers[0], retired=True)
     assert engine.query(ASKED).agent != "verified"
 
 
-def test_the_version_of_the_open_page_is_preferred(store: AnswerStore, engine: QueryEngine) -> None:
+def test_version_of_the_open_page_is_preferred(store: AnswerStore, engine: QueryEngine) -> None:
     newer = make_hit("https://d.test/3.0/io.html#reading", "Call load_csv.", ("IO", "Reading"), version="3.0")
     store.publish(1, *HITS, newer)
     store.write("Use `read_csv` [1].")
@@ -161,7 +161,7 @@ def test_the_version_of_the_open_page_is_preferred(store: AnswerStore, engine: Q
     ]  # fmt: skip
 
 
-def test_a_follow_up_gets_it_and_is_told_what_was_searched_for(engine: QueryEngine, store: AnswerStore) -> None:
+def test_follow_up_gets_it_with_the_searched_question(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `write_csv` [1].", "How do I write a CSV file?", source="https://d.test/2.9/io.html#writing")
     history = (Message("user", "How do I read a CSV file?"), Message("assistant", "Use read_csv."))
     answer = engine.query("and how do I write it?", history=history)
@@ -169,20 +169,22 @@ def test_a_follow_up_gets_it_and_is_told_what_was_searched_for(engine: QueryEngi
     assert answer.text.startswith("Searched for: ")
 
 
-def test_what_may_not_leave_a_models_answer_does_not_leave_a_persons(engine: QueryEngine, store: AnswerStore) -> None:
+def test_human_answers_are_sanitized_like_model_answers(engine: QueryEngine, store: AnswerStore) -> None:
     remote = "![a](https://evil.test/a.png) [b](https://evil.test/)"
     store.write(f"<img src=https://evil.test onerror=alert(1)> {remote} [2] ok [1]")
     text = engine.query(ASKED).text
     assert "evil.test" not in text and "onerror" not in text and "[2]" not in text and text.endswith("ok [1]")
 
 
-def test_a_collection_without_any_costs_one_look_a_second(engine: QueryEngine, store: AnswerStore) -> None:
+def test_collection_without_verified_answers_costs_one_lookup_per_second(
+    engine: QueryEngine, store: AnswerStore
+) -> None:
     for _ in range(20):
         engine.query(ASKED)
     assert store.marks <= 3 and store.reads == 0
 
 
-def test_the_step_that_fails_is_named_and_the_question_answered(engine: QueryEngine, store: AnswerStore) -> None:
+def test_failing_step_is_named_and_the_question_still_answered(engine: QueryEngine, store: AnswerStore) -> None:
     def broken(collection: str) -> VerifiedMark:
         raise StoreUnavailable("away")
 
@@ -191,7 +193,7 @@ def test_the_step_that_fails_is_named_and_the_question_answered(engine: QueryEng
     assert answer.agent == "extractive" and "verified" in answer.degraded
 
 
-def test_a_model_that_hangs_is_not_waited_for(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_model_is_not_waited_for(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
     async def hang(texts: Sequence[str], collection: str | None = None) -> Any:
         await asyncio.Event().wait()
 
@@ -201,7 +203,7 @@ def test_a_model_that_hangs_is_not_waited_for(store: AnswerStore, monkeypatch: p
         asyncio.run(VerifiedFinder(store, hang).find("how can I read csv files", "docs"))
 
 
-def test_a_question_may_be_pinned_to_a_section_of_each_version(retriever: Retriever) -> None:
+def test_question_can_be_pinned_to_a_section_of_each_version(retriever: Retriever) -> None:
     sections = [make_hit(f"https://d.test/{version}/io", "Call read_csv.", version=version) for version in ("1", "2")]
     store = MemoryStore(*sections)
     said = [{"question": ASKED, "url": section.url} for section in sections]
@@ -211,5 +213,5 @@ def test_a_question_may_be_pinned_to_a_section_of_each_version(retriever: Retrie
         assert hit and hit.source == found.source
 
 
-def test_who_wrote_an_answer_is_known_by_its_agent() -> None:
+def test_agent_field_tells_who_wrote_the_answer() -> None:
     assert [written_by(agent) for agent in ("verified", "extractive", "qwen")] == ["person", "quotes", "model"]

@@ -25,7 +25,7 @@ def embedder(request: pytest.FixtureRequest, minilm: Embedder) -> Embedder:
     return minilm if request.param == minilm.model else load_embedder(request.param)
 
 
-def test_vectors_are_float32_of_length_one_in_the_order_given(embedder: Embedder) -> None:
+def test_vectors_are_unit_length_float32_in_the_given_order(embedder: Embedder) -> None:
     vectors = embedder.embed_chunks(TEXTS)
     assert vectors.dtype == np.float32
     assert vectors.shape == (len(TEXTS), embedder.dimension)
@@ -37,30 +37,30 @@ def test_vectors_are_float32_of_length_one_in_the_order_given(embedder: Embedder
     assert embedder.embed_chunks([]).shape == (0, embedder.dimension)
 
 
-def test_a_query_is_one_vector(embedder: Embedder) -> None:
+def test_query_becomes_one_vector(embedder: Embedder) -> None:
     query = embedder.embed_query(TEXTS[0])
     assert query.shape == (embedder.dimension,)
     assert query @ embedder.embed_chunks(TEXTS[:1])[0] == pytest.approx(1, abs=1e-5)
 
 
-def test_a_lone_surrogate_does_not_stop_the_batch(embedder: Embedder) -> None:
+def test_lone_surrogate_does_not_stop_the_batch(embedder: Embedder) -> None:
     assert np.isfinite(embedder.embed_chunks(["bad \ud800 text", "good"])).all()
 
 
-def test_like_is_nearer_than_unlike(minilm: Embedder) -> None:
+def test_similar_texts_are_closer_than_different_ones(minilm: Embedder) -> None:
     query = minilm.embed_query("how do I add replicas?")
     scores = minilm.embed_chunks(["Scale a deployment to more replicas.", "Bananas are yellow."]) @ query
     assert scores[0] > scores[1] + 0.2
 
 
-def test_texts_embedded_are_counted_by_the_hash_embedder() -> None:
+def test_hash_embedder_counts_the_embedded_texts() -> None:
     embedder = load_embedder("hash:8")
     embedder.embed_chunks(TEXTS)
     embedder.embed_query("one more")
     assert embedder.embedded == len(TEXTS) + 1  # type: ignore[attr-defined]
 
 
-def test_counts_are_those_of_the_model_itself(minilm: Embedder) -> None:
+def test_token_counts_equal_those_of_the_model(minilm: Embedder) -> None:
     own = minilm._encoder.tokenizer(TEXTS, truncation=False)["input_ids"]  # type: ignore[attr-defined]
     assert minilm.counter.count_tokens(TEXTS) == [len(ids) for ids in own]
     assert (minilm.counter.max_tokens, minilm.dimension) == (256, 384)
@@ -70,14 +70,14 @@ def test_counts_are_those_of_the_model_itself(minilm: Embedder) -> None:
     ("bad", "dimension", "words"),
     [*((value, 4, "the guilty one") for value in (np.nan, np.inf, 0.0)), (1.0, 3, r"expected \(3, 3\)")],
 )
-def test_a_useless_vector_names_its_text_and_a_wrong_dimension_is_refused(bad, dimension, words) -> None:
+def test_bad_vector_names_its_text_and_a_wrong_dimension_is_refused(bad, dimension, words) -> None:
     vectors = np.ones((3, 4))
     vectors[1] = bad
     with pytest.raises(EmbeddingFailed, match=words):
         normalised(vectors, ["a", "the guilty one", "c"], dimension)
 
 
-def test_a_gpu_that_is_not_there_is_reported_and_replaced() -> None:
+def test_missing_gpu_is_reported_and_the_cpu_used() -> None:
     with pytest.warns(RuntimeWarning, match="sees no CUDA"):
         assert available_device("cuda", cuda=False) == "cpu"
     assert available_device("auto", cuda=False) == "cpu"
@@ -86,22 +86,22 @@ def test_a_gpu_that_is_not_there_is_reported_and_replaced() -> None:
 
 
 @pytest.mark.parametrize("name", ["hash:", "hash:none", "hash:0", "openai:"])
-def test_a_name_that_stands_for_nothing_says_what_to_write(name: str) -> None:
+def test_meaningless_name_says_what_to_write(name: str) -> None:
     with pytest.raises(ModelNotFound, match="for example"):
         load_embedder(name)
 
 
-def test_an_unknown_backend_is_refused() -> None:
+def test_unknown_backend_is_refused() -> None:
     with pytest.raises(UnknownBackend, match="tensorrt"):
         load_embedder("hash:8", backend="tensorrt")  # type: ignore[arg-type]
 
 
-def test_a_folder_without_tokenizer_says_what_to_do(tmp_path: Path) -> None:
+def test_folder_without_tokenizer_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ModelUnsupported, match="save"):
         load_tokenizer(str(tmp_path))
 
 
-def test_a_saved_model_is_known_by_its_content(tmp_path: Path, minilm: Embedder) -> None:
+def test_saved_model_is_identified_by_its_content(tmp_path: Path, minilm: Embedder) -> None:
     minilm._encoder.save(str(tmp_path / "a"))  # type: ignore[attr-defined]
     (tmp_path / "a").rename(tmp_path / "b")
     counter = load_tokenizer(str(tmp_path / "b"))
@@ -112,7 +112,7 @@ def test_a_saved_model_is_known_by_its_content(tmp_path: Path, minilm: Embedder)
     assert load_tokenizer(str(tmp_path / "b")).identity != counter.identity
 
 
-def test_counting_tokens_needs_no_torch() -> None:
+def test_counting_tokens_does_not_need_torch() -> None:
     code = (
         "import sys; from pipelines.embedding import load_tokenizer;"
         "load_tokenizer('all-MiniLM-L6-v2').count_tokens(['a']);"

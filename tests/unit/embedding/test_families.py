@@ -61,17 +61,17 @@ def prefixes(counter: TokenCounter) -> tuple[str, str]:
         *((name, ("", ""), 8191) for name in ("bge-m3", "gte-large", "all-minilm", "text-embedding-3-small", "base")),
     ],
 )
-def test_the_model_of_an_endpoint_is_known_by_its_name(name: str, expected: tuple[str, str], tokens: int) -> None:
+def test_model_of_an_endpoint_is_recognized_by_its_name(name: str, expected: tuple[str, str], tokens: int) -> None:
     counter = load_tokenizer(f"openai:{name}")
     assert prefixes(counter) == expected
     assert (counter.max_tokens, counter.identity) == (tokens, f"openai:{name}")
 
 
-def test_every_family_of_the_table_has_names_and_needs() -> None:
+def test_every_family_in_the_table_has_names_and_needs() -> None:
     assert list(_PATTERNS) == list(_FAMILIES)
 
 
-def test_a_folder_is_known_by_its_name_or_that_of_its_base_model(make_folder) -> None:
+def test_folder_is_recognized_by_its_name_or_its_base_model(make_folder) -> None:
     assert prefixes(load_tokenizer(str(make_folder("multilingual-e5-small")))) == E5
     folder = make_folder("ours")
     config = json.loads((folder / "config.json").read_text())
@@ -79,7 +79,7 @@ def test_a_folder_is_known_by_its_name_or_that_of_its_base_model(make_folder) ->
     assert prefixes(load_tokenizer(f"int8:{folder}")) == E5
 
 
-def test_what_a_folder_says_itself_wins_and_empty_prompts_say_nothing(make_folder) -> None:
+def test_prompts_in_a_folder_win_and_empty_prompts_do_not_count(make_folder) -> None:
     own = make_folder("e5-small", {"query": "ask: "})
     assert prefixes(load_tokenizer(str(own))) == ("ask: ", "")
     both = make_folder("e5-large", {"query": "ask: ", "passage": "tell: "})
@@ -87,7 +87,7 @@ def test_what_a_folder_says_itself_wins_and_empty_prompts_say_nothing(make_folde
     assert prefixes(load_tokenizer(str(make_folder("e5-base", {"query": "", "document": ""})))) == E5
 
 
-def test_a_prefix_is_read_and_counted_by_the_model(make_folder) -> None:
+def test_prefix_is_embedded_and_counted_by_the_model(make_folder) -> None:
     folder = str(make_folder("e5-small"))
     used, plain = (load_embedder(model, device="cpu") for model in (folder, EmbeddingModel(folder)))
     assert prefixes(plain.counter) == ("", "")
@@ -96,7 +96,7 @@ def test_a_prefix_is_read_and_counted_by_the_model(make_folder) -> None:
     assert used.counter.count_tokens(["x"]) == plain.counter.count_tokens(["passage: x"])
 
 
-def test_a_plain_folder_is_pooled_as_its_family_is(make_folder) -> None:
+def test_plain_folder_is_pooled_like_its_family(make_folder) -> None:
     without = ("modules.json", "1_Pooling", "2_Normalize")
     mean, first = (str(make_folder(name, leave_out=without)) for name in ("plain", "bge-small-en"))
     counter = load_tokenizer(first)
@@ -116,11 +116,11 @@ def test_a_plain_folder_is_pooled_as_its_family_is(make_folder) -> None:
         (IndexSettings(f"int8:{MODEL}", f"int8:{MODEL}", 384, sectioning=7), "83b489a086104b46d40749353fa9e937"),
     ],
 )
-def test_an_index_of_before_is_the_same_index(settings: IndexSettings, fingerprint: str) -> None:
+def test_older_index_keeps_its_fingerprint(settings: IndexSettings, fingerprint: str) -> None:
     assert settings.fingerprint == fingerprint
 
 
-def test_models_without_a_family_and_folders_with_prompts_are_used_as_before(make_folder) -> None:
+def test_models_without_a_family_and_folders_with_prompts_are_unchanged(make_folder) -> None:
     prompted = str(make_folder("e5-small", {"query": "query: ", "passage": "passage: "}))
     for model in (MODEL, f"int8:{MODEL}", prompted, "hash:64"):
         settings = index_settings(IndexChoices(model=model), ReindexOptions())
@@ -130,7 +130,7 @@ def test_models_without_a_family_and_folders_with_prompts_are_used_as_before(mak
 
 
 @pytest.mark.parametrize(("model", "kind"), [("hash:4001", "auto"), ("hash:2001", "vector")])
-def test_more_dimensions_than_an_index_takes_are_refused_before_anything_is_read(
+def test_too_many_dimensions_for_an_index_are_refused_before_reading(
     model: str, kind: Literal["auto", "vector"]
 ) -> None:
     with pytest.raises(ValueError, match=f"model {model!r} has"):
@@ -143,7 +143,7 @@ def hashes(settings: IndexSettings) -> set[str]:
     return {chunk.embed_hash for chunk in chunker(Document("https://d.test/", "Docs", "en", (section,)))}
 
 
-def test_prefixes_of_a_collection_are_used_and_another_chunk_prefix_embeds_again() -> None:
+def test_collection_prefixes_are_used_and_a_new_chunk_prefix_reembeds() -> None:
     plain, asked, both = (
         index_settings(IndexChoices(model="hash:64", query_prefix=query, chunk_prefix=chunk), ReindexOptions())
         for query, chunk in [(None, None), ("ask: ", None), ("ask: ", "read: ")]
@@ -155,7 +155,7 @@ def test_prefixes_of_a_collection_are_used_and_another_chunk_prefix_embeds_again
     assert prefixes(load_tokenizer(unprefixed)) == ("", "")
 
 
-def test_prefixes_that_are_not_known_or_not_used_are_missing(make_folder) -> None:
+def test_unknown_or_unused_prefixes_are_reported_as_missing(make_folder) -> None:
     assert "needs prefixes that are not known" in prefixes_missing_from(EmbeddingModel("openai:some-7b-instruct"))
     assert "without its prefixes 'query: '" in prefixes_missing_from(EmbeddingModel("openai:e5-small"))
     told = EmbeddingModel(str(make_folder("b-instruct", {"query": "ask: "})))
@@ -163,7 +163,7 @@ def test_prefixes_that_are_not_known_or_not_used_are_missing(make_folder) -> Non
         assert prefixes_missing_from(model) == ""
 
 
-def test_a_bare_name_is_its_owners_on_the_hub() -> None:
+def test_bare_name_means_its_owner_on_the_hub() -> None:
     assert hub_name("multilingual-e5-small") == "intfloat/multilingual-e5-small"
     assert hub_name("all-mpnet-base-v2") == "sentence-transformers/all-mpnet-base-v2"
     assert family_of("nothing-known").owner == ""

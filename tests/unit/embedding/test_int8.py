@@ -45,7 +45,7 @@ def run(path: Path, x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.skipif(not cpu.multiplies_int8(), reason="byte products saturate on a CPU without VNNI")
-def test_products_are_near_and_no_token_depends_on_another(two_layers: Path) -> None:
+def test_int8_products_are_close_and_tokens_are_independent(two_layers: Path) -> None:
     x = np.random.default_rng(1).normal(size=(3, 5, 24)).astype(np.float32)
     x[1] *= 1000  # with one scale for the batch, the others would be rounded to zero
     x[2, 0] = 0  # all activations of a token are equal
@@ -55,14 +55,14 @@ def test_products_are_near_and_no_token_depends_on_another(two_layers: Path) -> 
     assert np.array_equal(int8[:1], run(two_layers.with_name("two-int8.onnx"), x[:1]))
 
 
-def test_all_products_with_weights_are_of_bytes(two_layers: Path) -> None:
+def test_all_weight_products_use_int8(two_layers: Path) -> None:
     model = onnx.load(two_layers.with_name("two-int8.onnx"))
     kinds = [node.op_type for node in model.graph.node]
     assert kinds.count("MatMulIntegerToFloat") == 2 and "MatMul" not in kinds
     assert not {"a", "b"} & {weight.name for weight in model.graph.initializer}
 
 
-def test_batches_hold_all_texts_within_the_budget() -> None:
+def test_batches_contain_all_texts_within_the_budget() -> None:
     lengths = [300, 5, 90, 100, 4, 128, 129, 3]
     batches = list(batch_by_tokens(lengths, 256))
     assert sorted(n for batch in batches for n in batch) == list(range(len(lengths)))
@@ -71,14 +71,14 @@ def test_batches_hold_all_texts_within_the_budget() -> None:
     assert list(batch_by_tokens([], 256)) == []
 
 
-def test_an_int8_model_has_an_identity_of_its_own() -> None:
+def test_int8_model_has_its_own_identity() -> None:
     plain, int8 = load_tokenizer(INDEX.model), load_tokenizer(INT8_DEFAULT)
     assert int8.identity == INT8_DEFAULT != plain.identity
     assert replace(int8, model=plain.model, identity=plain.identity, count=plain.count) == plain
 
 
 @pytest.mark.parametrize("name", ["int8:", "int8:hash:64", "int8:openai:x", "int8:int8:all-MiniLM-L6-v2"])
-def test_int8_needs_a_model_of_files(name: str) -> None:
+def test_int8_requires_a_model_in_files(name: str) -> None:
     with pytest.raises(ModelNotFound, match="int8:"):
         load_tokenizer(name)
 
@@ -97,20 +97,20 @@ def test_int8_needs_a_model_of_files(name: str) -> None:
         ("hash:64", INDEX.model, True, False, "hash:64"),
     ],
 )
-def test_the_model_of_an_index(monkeypatch, named, live, vnni, gpu, chosen):
+def test_index_model_choice(monkeypatch, named, live, vnni, gpu, chosen):
     monkeypatch.setattr(settings, "multiplies_int8", lambda: vnni)
     monkeypatch.setattr(settings, "has_gpu", lambda: gpu)
     assert choose_model(named, live) == chosen
 
 
 @pytest.mark.parametrize(("vnni", "int8"), [(True, True), (False, False)])
-def test_int8_runs_only_where_it_is_exact(monkeypatch: pytest.MonkeyPatch, vnni: bool, int8: bool) -> None:
+def test_int8_runs_only_if_it_is_exact(monkeypatch: pytest.MonkeyPatch, vnni: bool, int8: bool) -> None:
     monkeypatch.setattr(load, "multiplies_int8", lambda: vnni)
     assert load.runs_int8(INT8_DEFAULT) is int8
     assert not load.runs_int8(INDEX.model)
 
 
-def test_flags_are_those_of_the_first_processor(tmp_path: Path) -> None:
+def test_flags_are_read_from_the_first_processor(tmp_path: Path) -> None:
     info = tmp_path / "cpuinfo"
     info.write_text("processor\t: 0\nflags\t\t: fpu avx2 avx512_vnni\n\nprocessor\t: 1\nflags\t\t: fpu\n")
     assert cpu.cpu_flags(info) == {"fpu", "avx2", "avx512_vnni"}

@@ -19,7 +19,7 @@ def weight(model) -> np.ndarray:
     return model[0].auto_model.get_submodule(LAYER).weight.detach().numpy()
 
 
-def test_every_layer_of_the_transformer_gets_the_product_of_its_matrices():
+def test_every_transformer_layer_gets_the_product_of_its_matrices():
     thin = load_file(CHANGES[DOCS])
     change = thin[f"{LAYER}.b"].astype(np.float32) @ thin[f"{LAYER}.a"].astype(np.float32)
     base, docs = (load_modules(load_tokenizer(name), device="cpu") for name in (BASE, DOCS))
@@ -31,7 +31,7 @@ def test_every_layer_of_the_transformer_gets_the_product_of_its_matrices():
     assert np.allclose(weight(load_model(DOCS)), weight(docs))  # with which training begins
 
 
-def test_the_models_differ_in_identity_and_export_and_int8_is_of_the_changed_one(tmp_path: Path):
+def test_changed_model_differs_in_identity_and_export(tmp_path: Path):
     base, docs = load_tokenizer(BASE), load_tokenizer(DOCS)
     assert (docs.folder, docs.dimension, docs.max_tokens) == (base.folder, base.dimension, base.max_tokens)
     assert docs.identity != base.identity

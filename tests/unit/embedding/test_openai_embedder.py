@@ -45,7 +45,7 @@ def endpoint() -> Iterator[Endpoint]:
         yield endpoint
 
 
-def test_the_order_given_survives_batches_and_shuffled_answers(endpoint: Endpoint) -> None:
+def test_given_order_survives_batches_and_shuffled_answers(endpoint: Endpoint) -> None:
     embedder = endpoint.embedder()
     assert embedder.dimension == 2
     vectors = embedder.embed_chunks(["x" * n for n in range(1, 2 * BATCH + 9)])
@@ -60,14 +60,14 @@ def test_requests_stay_within_the_token_budget(endpoint: Endpoint) -> None:
     assert sum(map(len, endpoint.asked[1:])) == 7
 
 
-def test_a_busy_server_is_asked_again(endpoint: Endpoint) -> None:
+def test_busy_server_is_asked_again(endpoint: Endpoint) -> None:
     embedder = endpoint.embedder()
     endpoint.replies = [lambda texts: (429, []), lambda texts: (503, [])]
     assert embedder.embed_query("x").shape == (2,)
     assert len(endpoint.asked) == 1 + 3
 
 
-def test_a_server_that_stays_down_is_named_with_the_text(endpoint: Endpoint) -> None:
+def test_server_that_stays_down_is_named_with_the_text(endpoint: Endpoint) -> None:
     embedder = endpoint.embedder(retries=0)
     endpoint.replies = [lambda texts: (500, [])]
     with pytest.raises(EmbeddingFailed, match=r"127\.0\.0\.1.*the text"):
@@ -84,7 +84,7 @@ def test_a_server_that_stays_down_is_named_with_the_text(endpoint: Endpoint) -> 
     ],
     ids=["missing", "doubled", "same index", "unequal"],
 )
-def test_answers_that_do_not_fit_are_refused(endpoint: Endpoint, wrong: Callable[[list[str]], Any]) -> None:
+def test_mismatched_answers_are_refused(endpoint: Endpoint, wrong: Callable[[list[str]], Any]) -> None:
     embedder = endpoint.embedder()
     endpoint.replies = [lambda texts: (200, wrong(texts))]
     with pytest.raises(EmbeddingFailed, match="missing, doubled or of unequal length"):
@@ -92,20 +92,20 @@ def test_answers_that_do_not_fit_are_refused(endpoint: Endpoint, wrong: Callable
 
 
 @pytest.mark.parametrize("sent", [None, "text", [5], [{"index": 0}], [{"index": 0, "embedding": "AACAPw=="}]])
-def test_what_is_no_list_of_vectors_is_told(endpoint: Endpoint, sent: Any) -> None:
+def test_reply_without_a_list_of_vectors_is_reported(endpoint: Endpoint, sent: Any) -> None:
     embedder = endpoint.embedder()
     endpoint.replies = [lambda texts: (200, sent)]
     with pytest.raises(EmbeddingFailed, match="it sent"):
         embedder.embed_chunks(["a"])
 
 
-def test_a_page_instead_of_vectors_is_told() -> None:
+def test_html_page_instead_of_vectors_is_reported() -> None:
     page = ScriptedServer({"/v1/embeddings": Raw(200, "<html>", "text/html")})
     with page as server, pytest.raises(EmbeddingFailed, match="it sent '<html>'"):
         OpenAIEmbedder(load_tokenizer("openai:test"), f"{server.url}/v1", None)
 
 
-def test_a_server_that_takes_fewer_texts_at_once_gets_fewer(endpoint: Endpoint) -> None:
+def test_server_with_a_smaller_batch_limit_gets_smaller_batches(endpoint: Endpoint) -> None:
     embedder = endpoint.embedder()
     endpoint.replies = [lambda texts: (413, []), lambda texts: (422, [])]
     vectors = embedder.embed_chunks(["x" * n for n in range(1, BATCH + 2)])
@@ -114,19 +114,19 @@ def test_a_server_that_takes_fewer_texts_at_once_gets_fewer(endpoint: Endpoint) 
     assert max(map(len, endpoint.asked[-4:])) == BATCH // 4
 
 
-def test_a_dimension_that_changes_is_refused(endpoint: Endpoint) -> None:
+def test_changing_dimension_is_refused(endpoint: Endpoint) -> None:
     embedder = endpoint.embedder()
     endpoint.replies = [lambda texts: (200, [{**row, "embedding": [1.0] * 5} for row in rows(texts)])]
     with pytest.raises(EmbeddingFailed, match="expected"):
         embedder.embed_chunks(["a"])
 
 
-def test_openai_itself_wants_a_key() -> None:
+def test_openai_requires_a_key() -> None:
     with pytest.raises(EmbeddingFailed, match="API key"):
         OpenAIEmbedder(load_tokenizer("openai:text-embedding-3-small"), None, None)
 
 
-def test_tokens_are_never_counted_too_low() -> None:
+def test_tokens_are_never_underestimated() -> None:
     counter = load_tokenizer("openai:text-embedding-3-small")
     assert counter.dimension == 1536
     assert counter.count_tokens(["漢字", "abc"]) == [8, 5]

@@ -5,7 +5,7 @@ import pytest
 from pipelines.embedding.onnx.question_sessions import QuestionSessions
 
 
-def test_a_lone_question_has_all_cpus_and_one_of_several_has_one() -> None:
+def test_single_question_gets_all_cpus_and_concurrent_ones_get_one_each() -> None:
     sessions = QuestionSessions("single", lambda: "wide")
     with sessions.take() as first, sessions.take() as second, sessions.take() as third:
         assert (first, second, third) == ("wide", "single", "single")
@@ -13,7 +13,7 @@ def test_a_lone_question_has_all_cpus_and_one_of_several_has_one() -> None:
         assert later == "wide"
 
 
-def test_the_wide_session_is_opened_once_by_the_first_question() -> None:
+def test_first_question_opens_the_wide_session_once() -> None:
     opened: list[str] = []
     sessions = QuestionSessions("single", lambda: opened.append("wide") or "wide")
     assert not opened
@@ -23,7 +23,7 @@ def test_the_wide_session_is_opened_once_by_the_first_question() -> None:
     assert opened == ["wide"]
 
 
-def test_a_question_that_fails_leaves_its_cpus() -> None:
+def test_failed_question_releases_its_cpus() -> None:
     sessions = QuestionSessions("single", lambda: "wide")
     with pytest.raises(RuntimeError), sessions.take():
         raise RuntimeError("the model failed")
@@ -31,7 +31,7 @@ def test_a_question_that_fails_leaves_its_cpus() -> None:
         assert session == "wide"
 
 
-def test_where_no_wide_session_is_or_opens_a_lone_question_has_one_cpu() -> None:
+def test_single_question_gets_one_cpu_if_the_wide_session_fails_to_open() -> None:
     """The file of the model may be gone by the first question."""
     tries: list[str] = []
 

@@ -38,14 +38,14 @@ def file(tmp_path):
     return write
 
 
-def test_lines_and_an_array_of_the_same_objects_are_the_same_data_set(file):
+def test_json_lines_and_a_json_array_are_the_same_data_set(file):
     lines = "\ufeff" + "\n\n".join(json.dumps(row) for row in ROWS) + "\r\n"
     assert read_dataset(file(lines)) == EXAMPLES
     assert read_dataset(file(json.dumps(ROWS, indent=2))) == EXAMPLES
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
-def test_a_spreadsheet_is_a_data_set(tmp_path, mark):
+def test_spreadsheet_is_a_data_set(tmp_path, mark):
     cells = [
         ["Question ", "sources", "answer", "answerable", "note"],
         ["How?", "https://d.test/a.html#one", "So.", "", "x"],
@@ -66,7 +66,7 @@ def test_a_spreadsheet_is_a_data_set(tmp_path, mark):
 
 
 @pytest.mark.parametrize("name", ["source", "sources"])
-def test_a_source_is_one_text_or_a_list_under_either_name(file, name):
+def test_source_is_a_string_or_a_list_under_either_name(file, name):
     for given, read in [
         ("u#a", ("u#a",)),
         (["u", " v#a ", "u"], ("u", "v#a")),
@@ -76,7 +76,7 @@ def test_a_source_is_one_text_or_a_list_under_either_name(file, name):
         assert read_dataset(file(json.dumps({"question": "q", name: given, "more": 1})))[0].sources == read
 
 
-def test_a_question_about_other_things_says_so_and_has_no_source(file):
+def test_off_topic_question_says_so_and_has_no_source(file):
     (egg,) = read_dataset(file('{"question": "How long do I boil an egg?", "answerable": false, "source": null}'))
     assert egg == Example("How long do I boil an egg?", ()) and not egg.answerable
     assert all(example.answerable for example in EXAMPLES)
@@ -86,14 +86,14 @@ def test_a_question_about_other_things_says_so_and_has_no_source(file):
     assert read_answerable(both) == [Example("b", ("u",))]
 
 
-def test_several_files_are_one_data_set(tmp_path):
+def test_several_files_form_one_data_set(tmp_path):
     paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for path, example in zip(paths, EXAMPLES, strict=True):
         write_dataset(path, [example])
     assert read_datasets([*paths, paths[0]]) == EXAMPLES and name_datasets(paths) == "a.jsonl + b.jsonl"
 
 
-def test_what_is_written_is_read_again(tmp_path):
+def test_written_data_set_reads_back_the_same(tmp_path):
     path = tmp_path / "out.jsonl"
     odd = Example("Zeile eins\nzwei \u2028 ?", ("https://d.test/ü.html",))
     examples = [*EXAMPLES, Example("About other things?", ()), odd]
@@ -126,14 +126,14 @@ def test_what_is_written_is_read_again(tmp_path):
         ('\n{"question": ' + "[" * 9_999, 2, "nested too deeply"),
     ],
 )
-def test_a_mistake_is_named_with_its_line(file, text, line, words):
+def test_mistake_is_reported_with_its_line(file, text, line, words):
     path = file(text)
     with pytest.raises(BadDataset, match=rf"^{path}:{line}: ") as raised:
         read_dataset(path)
     assert words in str(raised.value)
 
 
-def test_every_mistake_is_counted_and_the_first_ones_are_named(file):
+def test_every_mistake_is_counted_and_the_first_ones_are_listed(file):
     path = file("\n".join(["{}", "nonsense"] * 15))
     with pytest.raises(BadDataset) as raised:
         read_dataset(path)
@@ -148,24 +148,24 @@ def test_every_mistake_is_counted_and_the_first_ones_are_named(file):
         *((text, "can't be read") for text in ("[" * 9_999, "[" + "9" * 9_999 + "]")),
     ],
 )
-def test_a_file_without_a_question_or_beyond_what_can_be_read_is_refused(file, text, words):
+def test_file_without_questions_or_in_an_unreadable_format_is_refused(file, text, words):
     with pytest.raises(BadDataset, match=words):
         read_dataset(file(text))
 
 
-def test_a_missing_file_is_refused_by_name(tmp_path):
+def test_missing_file_is_refused_by_name(tmp_path):
     with pytest.raises(BadDataset, match=r"absent\.jsonl.*No such file"):
         read_dataset(tmp_path / "absent.jsonl")
 
 
-def test_an_id_and_a_fingerprint_name_question_sources_and_answer():
+def test_id_and_fingerprint_cover_question_sources_and_answer():
     one, other = EXAMPLES[0], Example("How?", ("https://d.test/a.html#one",), "Otherwise.")
     assert one.id == Example(one.question, one.sources, one.answer).id
     assert len({one.id, other.id, EXAMPLES[1].id, Example(one.question, one.sources).id}) == 4
     assert dataset_fingerprint([one, other]) == dataset_fingerprint([one, other]) != dataset_fingerprint([other, one])
 
 
-def test_a_sample_is_drawn_by_its_seed_and_keeps_the_order():
+def test_sample_is_drawn_by_its_seed_and_keeps_the_order():
     examples = [Example(f"q{n:02}", ("u",)) for n in range(50)]
     drawn = sample(examples, 10, seed=3)
     assert len(drawn) == 10 and drawn == sorted(drawn, key=lambda e: e.question) == sample(examples, 10, seed=3)
@@ -173,7 +173,7 @@ def test_a_sample_is_drawn_by_its_seed_and_keeps_the_order():
     assert sample(examples, 99) == examples
 
 
-def test_only_what_a_person_accepted_is_used(file):
+def test_only_rows_accepted_by_a_person_are_used(file):
     rows = [{"question": f"q{n}", "source": "u", **({"review": state} if state else {})}
             for n, state in enumerate(("", "accepted", "draft", "rejected"))]  # fmt: skip
     path = file("\n".join(map(json.dumps, rows)))
@@ -183,7 +183,7 @@ def test_only_what_a_person_accepted_is_used(file):
         read_dataset(file('{"question": "a", "source": "u", "review": "maybe"}'))
 
 
-def test_wrong_sources_are_learned_from_and_change_no_result(file):
+def test_wrong_sources_are_used_in_training_and_change_no_score(file):
     (example,) = read_dataset(file('{"question": "a", "source": "u", "negatives": ["v#a"]}'))
     assert example.negatives == ("v#a",) and example.id == Example("a", ("u",)).id
     with pytest.raises(BadDataset, match="negatives is"):
@@ -199,7 +199,7 @@ def test_wrong_sources_are_learned_from_and_change_no_result(file):
         ("log.csv", '\ufeffid,question\n1,"Where are the logs?"\n2,What is a task?\n3,\n'),
     ],
 )
-def test_questions_are_read_from_what_logs_are_kept_in(tmp_path, name, text):
+def test_questions_are_read_from_common_log_formats(tmp_path, name, text):
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert read_questions(tmp_path / name) == ["Where are the logs?", "What is a task?"]
 
@@ -212,7 +212,7 @@ def test_questions_are_read_from_what_logs_are_kept_in(tmp_path, name, text):
         ("a.txt", "\n \n", "no question"),
     ],
 )
-def test_a_file_without_questions_is_refused(tmp_path, name, text, message):
+def test_file_without_questions_is_refused(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(BadDataset, match=message):
         read_questions(tmp_path / name)

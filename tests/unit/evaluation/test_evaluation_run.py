@@ -76,7 +76,7 @@ def by_id(rows: list[EvaluatedQuestion]) -> dict[str, EvaluatedQuestion]:
     return {row.id: row for row in rows}
 
 
-def test_a_row_holds_what_was_found_and_can_be_stored(engine):
+def test_row_records_its_hits_and_can_be_stored(engine):
     rows = Evaluator(engine, PLAN, index=INDEX).ask(EXAMPLES)
     assert [row.id for row in rows] == [example.id for example in EXAMPLES]
     assert all(is_complete(row) and len(row.hits) == 2 and row.timings["total"] > 0 for row in rows)
@@ -86,7 +86,7 @@ def test_a_row_holds_what_was_found_and_can_be_stored(engine):
     assert json.loads(json.dumps(rows[0].hits)) == list(rows[0].hits)
 
 
-def test_rows_come_to_scores_with_intervals_and_seconds(engine):
+def test_rows_become_scores_with_intervals_and_seconds(engine):
     result = results.summarise(EXAMPLES, by_id(Evaluator(engine, PLAN).ask(EXAMPLES)), PLAN)
     assert (result["num_questions"], result["num_errors"], result["num_degraded"]) == (3, 0, 0)
     assert result["retrieval_score"] == {"1": 0.666667, "2": 0.666667}
@@ -98,7 +98,7 @@ def test_rows_come_to_scores_with_intervals_and_seconds(engine):
     assert "similarity" not in result and "num_scored" not in result
 
 
-def test_a_question_that_fails_is_an_error_and_counts_in_no_mean(engine, store):
+def test_failed_question_is_an_error_and_not_part_of_any_mean(engine, store):
     good = Evaluator(engine, PLAN).ask(EXAMPLES)
     store.away = True
     failed = Evaluator(engine, PLAN).ask(EXAMPLES[2:])
@@ -111,14 +111,14 @@ def test_a_question_that_fails_is_an_error_and_counts_in_no_mean(engine, store):
             results.summarise(examples, rows, PLAN)
 
 
-def test_what_was_degraded_is_counted_and_not_is_complete(engine, store):
+def test_degraded_answer_is_counted_and_incomplete(engine, store):
     store.slow = True
     rows = Evaluator(engine, PLAN).ask(EXAMPLES[:1])
     assert list(rows[0].degraded) == ["vector"] and not is_complete(rows[0])
     assert results.summarise(EXAMPLES[:1], by_id(rows), PLAN)["num_degraded"] == 1
 
 
-def test_a_row_that_would_come_out_the_same_again_is_not_asked_again():
+def test_row_that_would_not_change_is_not_asked_again():
     row = EvaluatedQuestion("id", "q", ["u"], degraded=["vector"])
     cut_off = replace(row, degraded=["truncated"])
     assert is_complete(cut_off) and not is_complete(row) and not is_settled(row)
@@ -126,7 +126,7 @@ def test_a_row_that_would_come_out_the_same_again_is_not_asked_again():
 
 
 @pytest.mark.parametrize("asks", ["asearch", "aquery"])
-def test_an_index_published_meanwhile_is_not_taken_for_the_one_measured(engine, store, asks):
+def test_index_published_meanwhile_is_not_taken_for_the_measured_one(engine, store, asks):
     """Before the search, or between the search and the answer."""
     ask = getattr(engine, asks)
 
@@ -139,7 +139,7 @@ def test_an_index_published_meanwhile_is_not_taken_for_the_one_measured(engine, 
     assert row.error is not None and row.error.startswith("IndexChanged: index 1 revision 1")
 
 
-def test_answers_are_scored_and_a_failed_judgement_is_counted_apart(engine):
+def test_answers_are_scored_and_failed_judgements_counted_separately(engine):
     judge, plan = CountingJudge(), replace(PLAN, answers=True)
     rows = Evaluator(engine, plan, judge=judge).ask(EXAMPLES)
     assert rows[0].answer is not None and rows[0].answer["agent"] == "extractive"
@@ -157,7 +157,7 @@ def test_answers_are_scored_and_a_failed_judgement_is_counted_apart(engine):
     assert result["usage"]["calls"] == 0 and "synthesize" in result["timings"]
 
 
-def test_a_question_about_other_things_counts_in_no_score_of_hits_and_is_refused_or_not(engine):
+def test_off_topic_question_affects_no_hit_score_and_is_refused_or_not(engine):
     egg = Example("How long do I boil an egg?", (), "Ten minutes.")
     judge, plan = CountingJudge(), replace(PLAN, answers=True)
     rows = by_id(Evaluator(engine, plan, judge=judge).ask([EXAMPLES[0], egg]))
@@ -176,7 +176,7 @@ def test_a_question_about_other_things_counts_in_no_score_of_hits_and_is_refused
     assert as_text({**alone, **DESCRIBED}).splitlines()[1].strip().startswith("refused")
 
 
-def test_answers_by_a_stand_in_are_counted_and_said_loudly(engine):
+def test_answers_of_substitute_agents_are_counted_and_reported(engine):
     plan = replace(PLAN, answers=True)
     rows = by_id(Evaluator(engine, plan).ask(EXAMPLES))
     result = results.summarise(EXAMPLES, rows, plan)
@@ -191,7 +191,7 @@ def test_answers_by_a_stand_in_are_counted_and_said_loudly(engine):
     assert "  answered by: extractive 3 (2 as no model was asked, 1 as the model failed)" in lines
 
 
-def test_what_lacks_a_reference_answer_was_not_judged_and_is_no_failure(engine):
+def test_missing_reference_answer_is_neither_judged_nor_a_failure(engine):
     judge, plan = Judge(QueuedModel("Score: 4")), replace(PLAN, answers=True)
     rows = Evaluator(engine, plan, judge=judge).ask(EXAMPLES)
     assert [row.scores.get("quality", "none") for row in rows] == [4, "none", "none"] and all(map(is_complete, rows))
@@ -200,7 +200,7 @@ def test_what_lacks_a_reference_answer_was_not_judged_and_is_no_failure(engine):
     assert result["num_scored"]["quality"] == 1 and result["score_errors"]["quality"] == 0
 
 
-def test_beside_each_answer_stands_one_from_its_reference_section(engine):
+def test_each_answer_is_compared_with_one_from_its_reference_section(engine):
     judge, plan = CountingJudge(), replace(PLAN, answers=True, component=True)
     given = {f"{BASE}metal.html#iron": "Iron. Iron rusts in salt water."}
     passages = lambda sources: {source: given[source] for source in sources if source in given}  # noqa: E731
@@ -216,7 +216,7 @@ def test_beside_each_answer_stands_one_from_its_reference_section(engine):
     assert result["intervals"]["context_only_token_f1"][0] > 0
 
 
-def test_each_row_is_kept_as_soon_as_it_is_there(engine):
+def test_each_row_is_stored_immediately(engine):
     kept: list[EvaluatedQuestion] = []
 
     def keep(row: EvaluatedQuestion) -> None:
@@ -229,7 +229,7 @@ def test_each_row_is_kept_as_soon_as_it_is_there(engine):
     assert [row.id for row in kept] == [example.id for example in EXAMPLES[:2]]
 
 
-def test_a_question_with_two_reference_answers_is_scored_by_each(engine):
+def test_question_with_two_reference_answers_is_scored_with_each(engine):
     both = [EXAMPLES[0], replace(EXAMPLES[0], answer="Something quite different.")]
     rows = by_id(Evaluator(engine, replace(PLAN, answers=True)).ask(both))
     assert rows[both[0].id].scores["token_f1"] > rows[both[1].id].scores["token_f1"] == 0
@@ -244,7 +244,7 @@ def test_each_question_has_its_own_scores(engine):
     assert (third["rank"], third["scores"]["mrr"], third["source"]) == (None, 0, f"{BASE}nowhere.html")
 
 
-def test_a_metric_that_is_declared_is_measured_and_shown(engine, monkeypatch):
+def test_declared_metric_is_measured_and_shown(engine, monkeypatch):
     shallow = Metric("shallow", "shallow hits", of_hits=lambda example, found, k: min(k, len(found.pages)) / 2)
     words = Metric("words", "words", of_answer=lambda example, answer, embed: float(len(answer.text.split())))
     for metric in (shallow, words):
@@ -266,7 +266,7 @@ def test_every_metric_is_documented():
     assert [name for name in METRICS if f"`{name}`" not in page] == []
 
 
-def test_files_are_whole_once_results_json_is_there(engine, tmp_path):
+def test_files_are_complete_once_results_json_exists(engine, tmp_path):
     rows = by_id(Evaluator(engine, PLAN).ask(EXAMPLES))
     results.write_results(tmp_path / "out", {"mrr": 0.5}, results.per_question(EXAMPLES, rows, PLAN))
     lines = (tmp_path / "out" / "questions.jsonl").read_text().splitlines()
@@ -296,23 +296,23 @@ def named(examples=EXAMPLES, plan=PLAN, index=INDEX, configuration=CONFIGURATION
         {"judge": "judge"},
     ],
 )
-def test_whatever_changes_the_rows_changes_the_fingerprint(changed):
+def test_anything_that_changes_the_rows_changes_the_fingerprint(changed):
     assert named(**changed) != named()
 
 
-def test_what_changes_no_row_leaves_the_fingerprint():
+def test_anything_that_changes_no_row_keeps_the_fingerprint():
     elsewhere = change(CONFIGURATION, {"home": Path("/elsewhere"), "retrieval.patience_s": 9.0, "embedding.key": "x"})
     assert named(plan=replace(PLAN, ks=(2,), seed=7), configuration=elsewhere) == named()
 
 
-def test_a_model_trained_anew_behind_the_same_path_is_another_configuration(tmp_path):
+def test_retrained_model_at_the_same_path_is_another_configuration(tmp_path):
     configuration = change(CONFIGURATION, {"reranker.model": str(tmp_path)})
     before = named(configuration=configuration)
     (tmp_path / "model.skops").write_text("weights")
     assert named(configuration=configuration) != before
 
 
-def test_the_code_that_answers_is_part_of_the_fingerprint():
+def test_answering_code_is_part_of_the_fingerprint():
     """A pattern that matches nothing, after a move, would let an old row stand for new code."""
     folder = Path(pipelines.__path__[0])
     assert all(list(folder.glob(pattern)) for pattern in CODE)
@@ -322,6 +322,6 @@ def test_the_code_that_answers_is_part_of_the_fingerprint():
     assert named > answering | {"lexical/query.py", "llm/client.py", "store/search.sql", "evaluation/metrics.py"}
 
 
-def test_no_key_is_written_down():
+def test_no_key_is_written_to_disk():
     assert "secret" not in json.dumps(public_settings(CONFIGURATION))
     assert public_settings(CONFIGURATION)["agents"][0]["model"] == "m"

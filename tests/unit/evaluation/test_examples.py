@@ -32,7 +32,7 @@ def examples(*sections: SectionStart, most: int = 6) -> list[str]:
         ("Deploying on Kubernetes", "Kubernetes and kubectl, on Kubernetes.", "How do I deploy on Kubernetes?"),
     ],
 )  # fmt: skip
-def test_a_heading_becomes_what_a_reader_would_ask(heading: str, text: str, question: str) -> None:
+def test_heading_becomes_a_natural_question(heading: str, text: str, question: str) -> None:
     assert examples(section(heading, text)) == [question]
 
 
@@ -49,11 +49,11 @@ def test_a_heading_becomes_what_a_reader_would_ask(heading: str, text: str, ques
         ("What is not?", "Not this."),
     ],
 )  # fmt: skip
-def test_a_heading_that_nobody_would_ask_becomes_no_question(heading: str, text: str) -> None:
+def test_heading_that_nobody_would_ask_becomes_no_question(heading: str, text: str) -> None:
     assert examples(section(heading, text)) == []
 
 
-def test_pages_that_many_link_to_and_guides_come_first() -> None:
+def test_most_linked_pages_and_guides_come_first() -> None:
     found = examples(
         section("Configuring certificate rotation", "Rotation.", "https://d.test/few", links=1),
         section("Configuring incremental backups", "Backups.", "https://d.test/many", links=90),
@@ -74,12 +74,12 @@ def test_examples_do_not_repeat_each_other() -> None:
     assert {"trigger" in question for question in found} == {True, False}
 
 
-def test_a_page_that_holds_the_whole_site_is_left_out() -> None:
+def test_page_with_the_whole_site_is_left_out() -> None:
     whole = [section(f"Configuring part {n} of logging", "Logging.", "https://d.test/print.html") for n in range(201)]
     assert examples(*whole) == []
 
 
-def test_where_the_forms_of_a_language_are_not_known_its_headings_are_asked() -> None:
+def test_headings_are_used_verbatim_in_unsupported_languages() -> None:
     found = examples(
         section("Eine Sicherung erstellen", "Eine Sicherung.", language="de"),
         section("Überblick", "Ein Überblick.", language="de"),
@@ -87,11 +87,11 @@ def test_where_the_forms_of_a_language_are_not_known_its_headings_are_asked() ->
     assert found == ["Eine Sicherung erstellen"]
 
 
-def test_a_collection_without_headings_has_no_examples() -> None:
+def test_collection_without_headings_has_no_examples() -> None:
     assert choose_examples([]) == [] and choose_examples([SectionStart("https://d.test/", "", (), "text")]) == []
 
 
-def test_versions_come_newest_first() -> None:
+def test_newest_versions_come_first() -> None:
     assert order_versions(["1.9", "1.10", "dev", "latest", "2.0rc1", "2.0", "v2.1-beta", "v2.1", "1.10.1"]) == [
         "latest", "v2.1", "v2.1-beta", "2.0", "2.0rc1", "1.10.1", "1.10", "1.9", "dev",
     ]  # fmt: skip
@@ -121,7 +121,7 @@ ABOUT = "x" * 100
         ("Ray Jobs", "A Ray job is a single application: all its tasks. ", "What is a Ray job?"),
     ],
 )
-def test_a_heading_or_a_first_sentence_becomes_a_question(heading, text, question):
+def test_heading_or_first_sentence_becomes_a_question(heading, text, question):
     assert heading_questions(("Guide", heading), text + ABOUT)[:1] == [question]
 
 
@@ -144,5 +144,5 @@ SILLY = [
         ("Configuring the autoscaler", "Too short."),
     ],
 )
-def test_what_would_be_a_silly_question_is_none(heading, text):
+def test_silly_question_is_not_generated(heading, text):
     assert heading_questions(("Guide", heading), text) == []

@@ -65,7 +65,7 @@ def compared(*records: dict, parameters=(), baseline="", metric="retrieval_score
 # ---------------------------------------------------------------------------------------------- the file
 
 
-def test_a_grid_is_every_combination_on_top_of_what_is_shared(tmp_path):
+def test_grid_is_every_combination_on_top_of_the_base(tmp_path):
     sweep = sweep_of(tmp_path, "base: {k: 9}\ngrid: {retrieval.bm25_weight: [0.5, 1], chunk_size: [100, 200, 300]}\n")
     assert [cell.name for cell in sweep.cells][:2] == [
         "retrieval.bm25_weight=0.5, chunk_size=100",
@@ -90,7 +90,7 @@ def test_several_data_sets_are_asked_together(tmp_path):
             read_sweep(tmp_path / "several.yaml")
 
 
-def test_single_runs_stand_beside_several_grids_and_no_configuration_is_there_twice(tmp_path):
+def test_single_runs_and_grids_combine_without_duplicates(tmp_path):
     text = "grid:\n- {k: [3, 5]}\n- {k: [5], neighbours: [0, 1]}\nruns:\n- {name: five, k: 5}\n- {name: plain}\n"
     sweep = sweep_of(tmp_path, text)
     assert [cell.name for cell in sweep.cells] == [
@@ -105,7 +105,7 @@ def test_values_can_have_names(tmp_path):
     assert sweep.cells[1].settings["prompts.templates"] == {"qa": "In a word: {question} {context}"}
 
 
-def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
+def test_settings_missing_in_a_cell_come_from_the_environment(tmp_path):
     cell = sweep_of(tmp_path, "runs: [{k: 7}]\n").cells[0]
     configuration = cell.configuration({"k": 2, "llm_model": "m", "llm_key": "secret"})
     assert (configuration.retrieval.k, configuration.llm.model) == (7, "m")
@@ -142,7 +142,7 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
         ("[", "is not YAML"),
     ],
 )
-def test_a_file_that_cant_be_used_is_refused_with_what_is_wrong(tmp_path, text, said):
+def test_unusable_file_is_refused_with_the_reason(tmp_path, text, said):
     with pytest.raises(BadSweep) as error:
         sweep_of(tmp_path, text)
     assert said in str(error.value)
@@ -150,14 +150,14 @@ def test_a_file_that_cant_be_used_is_refused_with_what_is_wrong(tmp_path, text, 
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "sweeps").glob("*.yaml")), ids=lambda path: path.name)
-def test_the_sweeps_of_this_repository_can_be_used(path):
+def test_sweeps_of_this_repository_are_valid(path):
     assert len(read_sweep(path).cells) > 1
 
 
 # ---------------------------------------------------------------------------------------------- side by side
 
 
-def test_a_record_holds_means_with_intervals_values_by_question_and_where_the_reference_was():
+def test_record_has_means_with_intervals_and_values_per_question():
     one = record("one", [1, 2, None, 1, 1, None, 3, 1])
     assert one["scores"]["retrieval_score@1"][0] == pytest.approx(4 / 8)
     assert one["scores"]["retrieval_score@3"][0] == pytest.approx(6 / 8)
@@ -168,12 +168,12 @@ def test_a_record_holds_means_with_intervals_values_by_question_and_where_the_re
     assert [right for _, _, right in one["found"][1]["hits"]] == [0, 2, 0]
 
 
-def test_cost_is_of_a_thousand_questions_that_were_answered():
+def test_cost_is_per_thousand_answered_questions():
     assert record("paid", [1] * 8, cost=0.002)["cost_per_1000"] == pytest.approx(2.0)
     assert record("free", [1] * 8)["cost_per_1000"] is None
 
 
-def test_embedding_a_question_costs_what_its_model_does():
+def test_cost_of_embedding_a_question_depends_on_its_model():
     rows = {e.id: row(e, 1) for e in EXAMPLES}
     free = measured_record(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN)
     paid = measured_record(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN, Price(embedding=1.0))
@@ -194,7 +194,7 @@ def routed_record(name: str, agents: list[str], **settings: object) -> dict:
     return measured_record(Cell(name, settings), settings, {"id": 1}, EXAMPLES, rows, replace(PLAN, answers=True))
 
 
-def test_a_name_that_the_experiment_will_not_have_is_refused_before_it_runs():
+def test_unusable_experiment_name_is_refused_before_it_runs():
     varied = {"k": 1}
     sweep = replace(SWEEP, answers=True, cells=(Cell("one", varied, varied),))
     check_names(sweep, "ndcg@3", "one", "")
@@ -205,7 +205,7 @@ def test_a_name_that_the_experiment_will_not_have_is_refused_before_it_runs():
         check_names(sweep, "recall@3")
 
 
-def test_differences_are_paired_over_the_questions_that_both_answered():
+def test_differences_are_paired_over_questions_answered_by_both():
     baseline = record("a", [None] * 4 + [1] * 4)
     rows = {e.id: row(e, 1, error="down" if n == 7 else None) for n, e in enumerate(EXAMPLES)}
     better = measured_record(Cell("b", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN)
@@ -219,7 +219,7 @@ def test_differences_are_paired_over_the_questions_that_both_answered():
     assert "against" not in found["runs"][0]
 
 
-def test_a_failed_cell_stands_beside_the_others_with_its_error():
+def test_failed_cell_is_listed_with_its_error():
     found = compared(failed_record(Cell("broken", {}), {}, RuntimeError("no model")), record("fine", [1] * 8))
     assert found["baseline"] == "fine"
     assert found["runs"][0]["error"] == "RuntimeError: no model"
@@ -227,14 +227,14 @@ def test_a_failed_cell_stands_beside_the_others_with_its_error():
     json.dumps(found)
 
 
-def test_how_far_a_run_may_fall_is_a_number_without_sign():
+def test_allowed_drop_is_a_number_with_or_without_sign():
     for said in ("0.02", "-0.02"):
         assert arguments().parse_args(["s.yaml", "--baseline", "a", "--fail-below", said]).fail_below == 0.02
     with pytest.raises(SystemExit):
         arguments().parse_args(["s.yaml", "--fail-below", "nan"])
 
 
-def test_a_failed_cell_says_why_and_not_where_in_ray():
+def test_failed_cell_shows_the_reason_without_a_ray_traceback():
     ray_error = type("RayTaskError", (Exception,), {"__module__": "ray.exceptions"})
     trace = "ray::MapWorker() (pid=1)\n  File build.py\npipelines.embed.EmbeddingFailed: no key: set one\nTo retry …"
     why, ours = describe_error(own_error(ray_error(trace)))
@@ -246,7 +246,7 @@ def test_a_failed_cell_says_why_and_not_where_in_ray():
     assert failed_record(Cell("broken", {}), {}, ray_error(trace), why)["error"] == "no key: set one"
 
 
-def test_an_effect_joins_only_runs_that_differ_in_nothing_else():
+def test_effect_compares_only_runs_that_differ_in_nothing_else():
     cells = {
         "a": ({"x": 1, "y": 1}, [1] * 4 + [None] * 4),
         "b": ({"x": 2, "y": 1}, [1] * 6 + [None] * 2),
@@ -263,7 +263,7 @@ def test_an_effect_joins_only_runs_that_differ_in_nothing_else():
     assert means == pytest.approx([(0.5 + 0.25) / 2, (0.75 + 0.5) / 2])
 
 
-def test_a_value_has_its_label_of_the_file_though_the_settings_say_more_of_it(tmp_path):
+def test_value_keeps_its_label_from_the_file(tmp_path):
     agent = "[{name: a, base_url: 'http://a.test/v1', model: %s}]"
     text = f"answers: true\ngrid: {{agents: {{small: {agent % 'm1'}, large: {agent % 'm2'}}}}}\n"
     cells = sweep_of(tmp_path, text).cells
@@ -272,7 +272,7 @@ def test_a_value_has_its_label_of_the_file_though_the_settings_say_more_of_it(tm
     assert [run["varied"] for run in runs] == [{"agents": "small"}, {"agents": "large"}]
 
 
-def test_an_effect_whose_lines_have_gaps_has_no_mean():
+def test_effect_with_gaps_has_no_mean():
     varied = [{"x": "1", "y": "1"}, {"x": "2", "y": "1"}, {"x": "2", "y": "2"}, {"x": "10", "y": "2"}]
     runs = [{**record(str(n), [1] * 8), "varied": each} for n, each in enumerate(varied)]
     of_x = effects(runs, ("x",))[0]
@@ -281,7 +281,7 @@ def test_an_effect_whose_lines_have_gaps_has_no_mean():
     assert of_x["means"] == {}
 
 
-def test_the_main_metric_is_the_studys_at_nine_or_the_next_below():
+def test_main_metric_is_at_k_9_or_the_next_smaller_k():
     assert main_metric((1, 3, 5, 9, 13)) == "retrieval_score@9"
     assert main_metric((1, 5, 13)) == "retrieval_score@5"
     assert main_metric((18,)) == "retrieval_score@18"
@@ -292,7 +292,7 @@ def test_the_main_metric_is_the_studys_at_nine_or_the_next_below():
 GOOD, WORSE = [1] * 8, [1] * 6 + [None] * 2
 
 
-def test_the_gate_passes_what_is_as_good_or_loses_no_more_than_it_may_and_fails_what_loses_more():
+def test_gate_passes_equal_or_slightly_worse_runs_and_fails_worse_ones():
     found = compared(record("main", GOOD), record("same", GOOD), record("change", WORSE), baseline="main")
     assert [verdict.passed for verdict in gate(found, None, "retrieval_score@3", 0.25)] == [True, True]
     same, change = gate(found, None, "retrieval_score@3", 0.2)
@@ -301,7 +301,7 @@ def test_the_gate_passes_what_is_as_good_or_loses_no_more_than_it_may_and_fails_
     assert [verdict.run for verdict in gate(found, None, "retrieval_score@3", 0.2, "same")] == ["same"]
 
 
-def test_the_gate_does_not_pass_what_could_not_be_measured():
+def test_gate_fails_unmeasured_runs():
     found = compared(record("main", GOOD), failed_record(Cell("change", {}), {}, RuntimeError("down")), baseline="main")
     (verdict,) = gate(found, None, "retrieval_score@3", 1.0)
     assert not verdict.passed
@@ -310,7 +310,7 @@ def test_the_gate_does_not_pass_what_could_not_be_measured():
     assert not gate(found, None, "quality", 1.0)[0].passed
 
 
-def test_the_gate_compares_with_the_same_run_of_an_earlier_day(tmp_path):
+def test_gate_compares_with_the_same_run_of_an_earlier_day(tmp_path):
     earlier = compared(record("main", GOOD), record("other", [None] * 8))
     (tmp_path / "results.json").write_text(json.dumps(earlier))
     read = read_results(tmp_path / "results.json")
@@ -320,7 +320,7 @@ def test_the_gate_compares_with_the_same_run_of_an_earlier_day(tmp_path):
         gate(compared(record("new", GOOD)), read, "retrieval_score@3", 0.0)
 
 
-def test_the_gate_refuses_other_questions_and_files_that_are_no_results(tmp_path):
+def test_gate_refuses_other_questions_and_invalid_result_files(tmp_path):
     other = {**compared(record("main", GOOD)), "dataset": {"name": "x", "fingerprint": "y", "questions": 1}}
     with pytest.raises(NotComparable, match="must be the same"):
         gate(compared(record("main", GOOD)), other, "retrieval_score@3", 0.0)
@@ -340,7 +340,7 @@ def answered_record(name: str, supported: list[float | None]) -> dict:
     return measured_record(Cell(name, {}), {}, {"id": 1}, EXAMPLES, rows, replace(PLAN, answers=True))
 
 
-def test_the_gate_holds_a_measure_of_the_answers():
+def test_gate_can_use_a_measure_of_the_answers():
     runs = [answered_record("main", [1.0] * 8), answered_record("change", [1.0] * 5 + [0.5, None, 0.5])]
     found = compared(*runs, baseline="main", metric="claims_supported")
     (verdict,) = gate(found, None, "claims_supported", 0.02)
@@ -348,7 +348,7 @@ def test_the_gate_holds_a_measure_of_the_answers():
     assert gate(found, None, "claims_supported", 0.2)[0].passed
 
 
-def test_floors_are_of_each_run_and_a_score_that_is_missing_does_not_pass():
+def test_floors_apply_to_each_run_and_a_missing_score_fails():
     names = score_names((1, 3), answers=True)
     floors = read_floors(["claims_supported=0.85", "mrr=1", "recall@3 = 0.5"], names)
     broken = failed_record(Cell("broken", {}), {}, RuntimeError("down"))
@@ -374,12 +374,12 @@ def test_floors_are_of_each_run_and_a_score_that_is_missing_does_not_pass():
         ("cited=1", "cited: it is not measured here; there are: retrieval_score@1"),
     ],
 )
-def test_a_floor_that_cant_be_read_or_measured_is_refused(text, said):
+def test_unreadable_or_unmeasured_floor_is_refused(text, said):
     with pytest.raises(BadFloor, match=said):
         read_floors([text], score_names((1,)))
 
 
-def test_a_floor_may_be_of_any_score_that_is_measured():
+def test_floor_can_use_any_measured_score():
     assert read_floors(["quality=4"], score_names((1,), answers=True, judged=["quality"]))[0].least == 4
     names = score_names((1,), answers=True, component=True)
     assert read_floors(["context_only_cited=1"], names)[0].metric == "context_only_cited"

@@ -48,18 +48,18 @@ def by_length(prompt: str) -> str:
         ('{"better": "tie"}', 0, True),
     ],
 )
-def test_a_judge_that_prefers_a_place_is_caught(reply, value, passed):
+def test_judge_with_position_bias_is_detected(reply, value, passed):
     found = asyncio.run(check_position(Judge(QueuedModel(reply)), PAIRS))
     assert (found.value, found.passed, found.judged, found.failed) == (value, passed, 8, 0)
 
 
 @pytest.mark.parametrize(("reply", "value", "passed"), [(by_length, 2, False), ('{"score": 4}', 0, True)])
-def test_a_judge_that_prefers_length_is_caught(reply, value, passed):
+def test_judge_that_prefers_length_is_detected(reply, value, passed):
     found = asyncio.run(check_verbosity(Judge(QueuedModel(reply)), ANSWERS))
     assert (found.value, found.passed, found.judged) == (value, passed, 8)
 
 
-def test_a_judge_that_punishes_length_is_not_swayed_by_it():
+def test_judge_that_punishes_length_is_not_flagged():
     short = QueuedModel(lambda prompt: json.dumps({"score": 2 if len(judged_of(prompt)) > 100 else 4}))
     found = asyncio.run(check_verbosity(Judge(short), ANSWERS))
     assert (found.value, found.passed) == (-2, True)
@@ -70,7 +70,7 @@ def author(liked: str, strict: int = 0) -> QueuedModel:
     return QueuedModel(lambda prompt: json.dumps({"score": 3 - strict + 2 * (liked in judged_of(prompt))}), model=liked)
 
 
-def test_a_judge_that_prefers_its_own_answers_is_caught_and_a_strict_one_is_not():
+def test_judge_that_prefers_its_own_answers_is_detected():
     examples, texts = [EXAMPLE] * 8, {"one": ["by one"] * 8, "two": ["by two"] * 8}
     fond = {"one": Judge(author("one")), "two": Judge(author("nobody", strict=1))}
     found = asyncio.run(check_self_preference(fond, examples, texts))
@@ -93,7 +93,7 @@ def test_agreement_with_people_is_kappa():
     assert "different grades" in alike.skipped
 
 
-def test_what_could_not_be_judged_is_counted_and_passes_nothing():
+def test_unjudged_pairs_are_counted_and_fail_the_check():
     found = asyncio.run(check_position(Judge(QueuedModel("Hm.")), PAIRS))
     assert (found.value, found.judged, found.failed, found.passed) == (None, 0, 8, False)
     found = asyncio.run(check_verbosity(Judge(QueuedModel("Hm.")), ANSWERS))
@@ -101,6 +101,6 @@ def test_what_could_not_be_judged_is_counted_and_passes_nothing():
 
 
 @pytest.mark.parametrize("text", ["", "B", "Both have merits.", '{"better": "A"} {"better": "B"}', '{"better": "C"}'])
-def test_what_names_no_choice_or_both_is_none(text):
+def test_reply_with_no_choice_or_both_is_none(text):
     with pytest.raises(NoChoice):
         parse_choice(text)

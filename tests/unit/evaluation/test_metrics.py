@@ -46,7 +46,7 @@ def at_each_k(score, wanted):
     return [score(wanted, FOUND, k) for k in (1, 2, 3, 4, 99)]
 
 
-def test_the_retrieval_score_is_whether_a_reference_page_is_among_the_first_k():
+def test_retrieval_score_is_a_reference_page_among_the_first_k():
     assert at_each_k(retrieval_score, example("a#elsewhere")) == [1, 1, 1, 1, 1]
     assert at_each_k(retrieval_score, example("b")) == [0, 1, 1, 1, 1]
     assert at_each_k(retrieval_score, example("c#x")) == [0, 0, 0, 1, 1]
@@ -55,13 +55,13 @@ def test_the_retrieval_score_is_whether_a_reference_page_is_among_the_first_k():
     assert at_each_k(retrieval_score, example("A")) == [0, 0, 0, 0, 0]
 
 
-def test_another_place_of_a_hits_text_counts_apart():
+def test_other_locations_of_a_hit_text_have_their_own_score():
     assert at_each_k(retrieval_score, example("d#y")) == [0, 0, 0, 0, 0]
     assert at_each_k(any_source_score, example("d#y")) == [0, 1, 1, 1, 1]
     assert at_each_k(any_source_score, example("a")) == [1, 1, 1, 1, 1]
 
 
-def test_the_section_score_is_whether_the_anchor_is_on_the_path_of_a_hit():
+def test_section_score_is_the_anchor_on_the_path_of_a_hit():
     assert at_each_k(section_score, example("a#deep")) == [1, 1, 1, 1, 1]
     assert at_each_k(section_score, example("a#outer")) == [1, 1, 1, 1, 1]
     assert at_each_k(section_score, example("a#other")) == [0, 0, 1, 1, 1]
@@ -70,7 +70,7 @@ def test_the_section_score_is_whether_the_anchor_is_on_the_path_of_a_hit():
     assert at_each_k(section_score, example("b")) == [0, 1, 1, 1, 1], "without an anchor it means the whole page"
 
 
-def test_the_rank_is_that_of_the_first_hit_on_a_reference_page():
+def test_rank_is_the_first_hit_on_a_reference_page():
     assert [rank(example(page), FOUND) for page in "abcz"] == [1, 2, 4, None]
     assert rank(example("c", "b"), FOUND) == 2
 
@@ -85,13 +85,13 @@ def test_recall_ndcg_and_mrr_of_several_references():
     assert row["ndcg@4"] == pytest.approx((gain[2] + gain[4]) / (gain[1] + gain[2] + gain[3]))
 
 
-def test_a_page_counts_once_and_its_further_hits_keep_their_places():
+def test_page_counts_once_and_its_later_hits_keep_their_ranks():
     row = score_hits([example("a", "c")], [FOUND], [3, 4])[0]
     assert row["recall@3"] == 0.5 and row["recall@4"] == 1
     assert row["ndcg@4"] == pytest.approx((1 + 1 / math.log2(5)) / (1 + 1 / math.log2(3)))
 
 
-def test_with_one_reference_recall_is_the_retrieval_score():
+def test_recall_with_one_reference_is_the_retrieval_score():
     examples = [example(page) for page in "abcz"]
     rows = score_hits(examples, [FOUND] * 4, [1, 3])
     for k in (1, 3):
@@ -101,7 +101,7 @@ def test_with_one_reference_recall_is_the_retrieval_score():
     assert [row["mrr"] for row in rows] == [1, 1 / 2, 1 / 4, 0]
 
 
-def test_names_that_no_url_has_are_names_like_others():
+def test_names_impossible_in_urls_are_ordinary_names():
     for odd in ["https://d.test/a\0b", "https://d.test/\udfff", "two words", "again 1", "0", "Ünï"]:
         found = HitSources((("x",), (odd,)), ((), ()))
         rows = score_hits([Example("q", (odd,)), Example("q", ("z",))], [found, found], [1, 2])
@@ -110,7 +110,7 @@ def test_names_that_no_url_has_are_names_like_others():
 
 
 @given(pages=st.lists(st.sampled_from("abcdefg"), max_size=9), wanted=st.sets(st.sampled_from("abcdexyz"), max_size=6))
-def test_recall_ndcg_and_mrr_are_those_of_trec_eval(pages, wanted):
+def test_recall_ndcg_and_mrr_equal_those_of_trec_eval(pages, wanted):
     """trec_eval is only a check here: its Python package has no wheel for Linux on arm64."""
     reference = pytest.importorskip("ir_measures")
     row = score_hits([example(*wanted)], [HitSources(tuple((page,) for page in pages), ((),) * len(pages))], KS)[0]
@@ -124,7 +124,7 @@ def test_recall_ndcg_and_mrr_are_those_of_trec_eval(pages, wanted):
     assert {name: row[name] for name in names} == pytest.approx({n: expected[m] for n, m in names.items()}, abs=1e-6)
 
 
-def test_nothing_found_scores_nothing():
+def test_no_hits_score_nothing():
     rows = score_hits([example("a"), example("a")], [HitSources((), ()), FOUND], [2])
     assert set(rows[0].values()) == {0.0}
     assert set(rows[1].values()) == {1.0}
@@ -158,27 +158,27 @@ def answer(*citations, known=True, hits=(), claims=CLAIMS):
 OTHER_THINGS = Example("How long do I boil an egg?", ())
 
 
-def test_supported_share_is_that_of_the_citations():
+def test_supported_share_counts_the_citations():
     assert supported_share(answer("1+u", "2-u", "3+u", "4+u")) == 0.75
     assert supported_share(answer()) is None
     assert supported_share(answer("1-u", known=False)) is None
 
 
-def test_an_answer_that_claims_something_is_cited_if_a_citation_is_supported():
+def test_claiming_answer_is_cited_if_a_citation_is_supported():
     assert cited(answer("1-a", "2+b")) == 1
     assert cited(answer("1-a")) == cited(answer()) == 0
     assert cited(answer("1+a", known=False)) is None
     assert cited(answer("1+a", claims=Claims())) is None
 
 
-def test_the_share_of_claims_that_are_supported_is_of_all_claims_cited_or_not():
+def test_share_of_supported_claims_covers_all_claims():
     assert supported_claims_share(answer(claims=Claims(3, 2, 1))) == pytest.approx(1 / 3)
     assert supported_claims_share(answer(claims=Claims(1, 0, 0))) == 0
     assert supported_claims_share(answer(claims=Claims(0, 0, 0))) is None
     assert supported_claims_share(answer(known=False)) is None
 
 
-def test_a_question_counts_as_answered_only_where_its_page_was_among_the_hits():
+def test_question_counts_as_answered_only_if_its_page_was_retrieved():
     found = [hit("a#x"), hit("b#y")]
     assert answered(example("b#elsewhere"), answer(hits=found)) == 1
     assert answered(example("b"), answer(known=False, hits=found)) == 0
@@ -186,7 +186,7 @@ def test_a_question_counts_as_answered_only_where_its_page_was_among_the_hits():
     assert answered(OTHER_THINGS, answer(hits=found)) is None
 
 
-def test_a_question_about_other_things_is_refused_or_not():
+def test_off_topic_question_is_refused_or_not():
     assert refused(OTHER_THINGS, answer(known=False)) == 1
     assert refused(OTHER_THINGS, answer()) == 0
     assert refused(example("a"), answer(known=False)) is None
@@ -202,7 +202,7 @@ def test_each_question_tells_whether_the_right_source_is_cited():
     assert (source_cited(OTHER_THINGS, answer(known=False)), source_cited(OTHER_THINGS, answer())) == (1, 0)
 
 
-def test_the_reference_is_cited_by_a_supported_citation_any_or_the_first():
+def test_reference_is_cited_by_a_supported_citation_any_or_the_first():
     found = [hit("a#x"), hit("b#y")]
     second = answer("1+a#x", "2+b#z", hits=found)
     assert (reference_cited(example("b"), second), reference_first(example("b"), second)) == (1, 0)

@@ -7,7 +7,7 @@ from pipelines.evaluation.experiments.prices import BadPrices, Price, add_prices
 from pipelines.records import Usage
 
 
-def test_a_model_is_found_under_its_providers_name_and_every_price_has_a_source():
+def test_model_is_found_by_provider_name_and_every_price_has_a_source():
     prices = load_prices()
     assert price_or_free("meta-llama/Llama-2-70b-chat-hf", prices) == prices["llama-2-70b-chat-hf"]
     assert price_or_free("openai:text-embedding-3-small", prices).embedding == 0.02
@@ -16,7 +16,7 @@ def test_a_model_is_found_under_its_providers_name_and_every_price_has_a_source(
     assert price_or_free("gpt-4-turbo", prices) == Price()
 
 
-def test_a_file_of_ones_own_wins_model_by_model(tmp_path):
+def test_custom_price_file_wins_model_by_model(tmp_path):
     (path := tmp_path / "prices.yaml").write_text("models: {GPT-4: {prompt: 1, completion: 2}, mine: {prompt: 0}}")
     prices = load_prices(path)
     assert prices["gpt-4"] == Price(prompt=1, completion=2)
@@ -38,7 +38,7 @@ def test_a_file_of_ones_own_wins_model_by_model(tmp_path):
         ("a: [", "can't be read"),
     ],
 )
-def test_a_price_file_that_can_not_be_used_says_why(tmp_path, text, words):
+def test_unusable_price_file_is_an_error_with_the_reason(tmp_path, text, words):
     (path := tmp_path / "prices.yaml").write_text(text)
     with pytest.raises(BadPrices, match=r"prices\.yaml") as error:
         load_prices(path)
@@ -47,7 +47,7 @@ def test_a_price_file_that_can_not_be_used_says_why(tmp_path, text, words):
         load_prices(tmp_path / "gone.yaml")
 
 
-def test_a_bill_is_of_one_question_and_of_a_thousand():
+def test_bill_covers_one_question_and_a_thousand():
     usages = [Usage(1_000, 100, 1, 0.5), Usage(3_000, 300, 3, 1.5)]
     each = {"prompt_tokens": 2_000, "completion_tokens": 200, "calls": 2}
     assert bill(usages) == {"per_question": 1.0, "per_1000": 1_000.0, **each}
@@ -55,7 +55,7 @@ def test_a_bill_is_of_one_question_and_of_a_thousand():
     assert bill([])["per_1000"] == 0
 
 
-def test_agents_without_a_price_have_the_known_one_of_their_model_and_a_single_model_becomes_an_agent():
+def test_agents_without_a_price_get_the_known_price_of_their_model():
     own = {"name": "own", "model": "gpt-4", "prompt_price": 1.0}
     local = {"name": "local", "model": "nobody/knows"}
     single = {"llm_model": "openai/GPT-4", "llm_url": "http://127.0.0.1:9/v1", "llm_key": "k"}

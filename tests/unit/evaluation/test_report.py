@@ -32,7 +32,7 @@ def data_of(page: str) -> dict:
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 
-def test_the_report_is_one_file_that_may_load_nothing():
+def test_report_is_one_file_that_loads_nothing():
     page = as_html(results())
     policy = re.search('Policy" content="([^"]*)"', page)[1]
     assert "default-src 'none'" in policy and "'unsafe-inline'" not in policy.partition("style-src")[0]
@@ -42,7 +42,7 @@ def test_the_report_is_one_file_that_may_load_nothing():
     assert not re.search(r"https?://", code)
 
 
-def test_the_report_holds_every_run_and_question():
+def test_report_includes_every_run_and_question():
     data = data_of(as_html(results(), ["passed: all"]))
     assert [run["name"] for run in data["runs"]] == ["one", "two", "broken"]
     assert data["runs"][1]["against"]["retrieval_score@3"][0] == pytest.approx(0.25)
@@ -50,7 +50,7 @@ def test_the_report_holds_every_run_and_question():
     assert data["gate"] == ["passed: all"]
 
 
-def test_what_pages_and_questions_say_stays_text():
+def test_text_of_pages_and_questions_is_escaped():
     page = as_html(results(name=EVIL, title=EVIL))
     assert page.count("<script") == as_html(results()).count("<script")
     assert "<img" not in page and "<b>bold" not in page and "\u2028" not in page
@@ -59,12 +59,12 @@ def test_what_pages_and_questions_say_stays_text():
     assert "<title>&lt;/script&gt;" in as_html(named)
 
 
-def test_the_marks_of_the_template_in_a_question_change_nothing():
+def test_template_markers_in_a_question_have_no_effect():
     marks = "@@DATA@@ @@TITLE@@ \\1"
     assert data_of(as_html(results(title=marks)))["questions"][0]["question"] == marks
 
 
-def test_of_very_many_questions_the_hits_are_shown_that_set_runs_apart():
+def test_large_report_shows_only_the_hits_in_which_runs_differ():
     found = results()
     many = MOST_QUESTIONS + 5
     found["questions"] = [{"question": str(n), "id": str(n)} for n in range(many)]
@@ -79,7 +79,7 @@ def test_of_very_many_questions_the_hits_are_shown_that_set_runs_apart():
 
 @pytest.mark.slow
 @needs_browser
-def test_a_browser_draws_the_report_and_runs_nothing_that_a_page_says(browser, tmp_path):
+def test_browser_draws_the_report_and_runs_nothing_from_a_page(browser, tmp_path):
     easy, hard = ["easy"] * 4, ["hard"] * 4
     answered = [routed_record("cheap", easy * 2), routed_record("dear", hard * 2)]
     answered.append(routed_record("routed", easy + hard, **{"router.kind": "rules"}))
@@ -111,7 +111,7 @@ def test_no_payload_runs_in_the_report(browser, tmp_path):
     assert {*browser.requests()} == {f"file://{tmp_path}/report.html"}
 
 
-def test_a_metric_that_is_declared_stands_in_records_tables_and_the_report(monkeypatch, tmp_path):
+def test_declared_metric_appears_in_records_tables_and_the_report(monkeypatch, tmp_path):
     first = Metric("first_page", "first page", of_hits=lambda example, found, k: float(found.pages[0] != "x") / k)
     monkeypatch.setitem(METRICS, first.name, first)
     check_names(SWEEP, "first_page@3")
@@ -125,7 +125,7 @@ def test_a_metric_that_is_declared_stands_in_records_tables_and_the_report(monke
     assert data["labels"]["first_page@3"] == "first page @ 3" and "first_page@3" in data["of_hits"]
 
 
-def test_a_metric_beside_the_others_is_a_column_of_every_table(monkeypatch):
+def test_extra_metric_is_a_column_of_every_table(monkeypatch):
     monkeypatch.setitem(METRICS, "depth", Metric("depth", "depth", of_hits=lambda *_: 0.25, by_k=False, beside=True))
     found = results()
     assert "depth" in as_text(found).splitlines()[1].split()
@@ -135,7 +135,7 @@ def test_a_metric_beside_the_others_is_a_column_of_every_table(monkeypatch):
 # ---------------------------------------------------------------------------------------------- Markdown
 
 
-def test_the_table_has_a_line_for_every_run_best_first():
+def test_table_has_a_line_per_run_best_first():
     text = as_markdown(results())
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert [line.split("|")[1].strip() for line in lines] == ["run", "---", "two", "one", "broken"]
@@ -164,12 +164,12 @@ def test_answers_have_a_table_with_every_measure_seconds_and_tokens():
         assert "WARNING: cheap: a model failed for 3 questions, which another agent answered" in text
 
 
-def test_a_text_stays_in_its_cell():
+def test_text_stays_in_its_cell():
     line = next(line for line in as_markdown(results(name="a | b\n<b>c</b>")).splitlines() if "a \\|" in line)
     assert "a \\| b &lt;b&gt;c&lt;/b&gt;" in line
 
 
-def test_the_table_goes_between_its_marks_and_the_rest_of_the_page_stays(tmp_path):
+def test_table_is_written_between_its_markers_and_the_rest_stays(tmp_path):
     page = tmp_path / "quality.md"
     write_into_page(page, "one", "first\n")
     assert page.read_text() == "# Quality\n\n<!-- experiment one: begin -->\nfirst\n<!-- experiment one: end -->\n"

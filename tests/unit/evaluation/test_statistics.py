@@ -6,7 +6,7 @@ import pytest
 from pipelines.evaluation.statistics import BadPair, NothingToScore, bootstrap, paired_test
 
 
-def test_an_interval_is_that_of_a_mean_and_the_same_for_a_seed():
+def test_interval_is_around_the_mean_and_reproducible_by_seed():
     values = [1.0] * 60 + [0.0] * 40
     interval = bootstrap({"x": values}, seed=1)["x"]
     # the normal approximation: 0.6 ± 1.96 · sqrt(0.6 · 0.4 / 100)
@@ -16,13 +16,13 @@ def test_an_interval_is_that_of_a_mean_and_the_same_for_a_seed():
     assert bootstrap({"y": [5.0] * 3})["y"].low == bootstrap({"y": [5.0] * 3})["y"].high == 5
 
 
-def test_an_interval_does_not_depend_on_what_is_beside_it():
+def test_interval_does_not_depend_on_the_other_metrics():
     values = np.random.default_rng(0).random(30).tolist()
     beside = bootstrap({"other": [0.0] * 30, "x": values})["x"]
     assert beside.low == pytest.approx(bootstrap({"x": values})["x"].low)
 
 
-def test_p_is_the_share_of_sign_flips_that_are_as_far_from_nothing():
+def test_p_is_the_share_of_sign_flips_at_least_as_extreme():
     # three differences of 1, and one question without: of 8 flips, all + and all - reach |3|
     test = paired_test([1, 1, 1, 0], [0, 0, 0, 0])
     assert test.difference == 0.75 and test.p == 2 / 8
@@ -37,7 +37,7 @@ def test_equal_configurations_do_not_differ():
     assert (test.difference, test.low, test.high, test.p) == (0, 0, 0, 1)
 
 
-def test_many_questions_give_about_the_binomial_p():
+def test_many_questions_approximate_the_binomial_p():
     # 15 wins against 5: two-sided sign test p = 0.0414
     a, b = [1] * 15 + [0] * 5 + [1] * 80, [0] * 15 + [1] * 5 + [1] * 80
     test = paired_test(a, b)
@@ -47,11 +47,11 @@ def test_many_questions_give_about_the_binomial_p():
     assert paired_test(b, a).p == test.p and paired_test(b, a).difference == -test.difference
 
 
-def test_a_clear_gain_is_never_p_nought():
+def test_clear_gain_never_has_a_p_of_zero():
     assert 0 < paired_test([1.0] * 100, [0.0] * 100).p < 0.001
 
 
-def test_no_value_a_pair_of_different_questions_and_what_is_no_number_are_refused():
+def test_missing_unpaired_or_non_numeric_values_are_refused():
     with pytest.raises(NothingToScore):
         bootstrap({"x": []})
     with pytest.raises(BadPair, match="3 values and 2"):

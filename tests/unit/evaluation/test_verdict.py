@@ -52,14 +52,14 @@ UNSCORED = [
 
 
 @pytest.mark.parametrize(("text", "score"), SCORED)
-def test_the_score_is_read(text, score):
+def test_score_is_parsed(text, score):
     found = parse_verdict(text)
     assert found.score == score
     assert isinstance(found.score, int) == float(score).is_integer()
 
 
 @pytest.mark.parametrize("text", UNSCORED)
-def test_what_is_doubtful_is_no_score(text):
+def test_ambiguous_reply_has_no_score(text):
     with pytest.raises(NoVerdict):
         parse_verdict(text)
 
@@ -76,17 +76,17 @@ def test_what_is_doubtful_is_no_score(text):
         ("Score: 5", ""),
     ],
 )
-def test_the_reasoning_is_what_stands_beside_the_score(text, reasoning):
+def test_reasoning_is_the_text_around_the_score(text, reasoning):
     assert parse_verdict(text).reasoning == reasoning
 
 
-def test_the_scale_is_the_callers():
+def test_caller_sets_the_scale():
     assert parse_verdict("Score: 8/10", 0, 10).score == 8
     with pytest.raises(NoVerdict, match="not from 0 to 1"):
         parse_verdict("Score: 2", 0, 1)
 
 
-def test_the_error_says_what_is_wrong():
+def test_error_explains_the_problem():
     for text, words in [("Score: 7", "7 is not from 1 to 5"), ("Score: 8/10", "out of 10"), ("Good.", "no score"),
                         ('{"score": "good"}', "'good' is not a number")]:  # fmt: skip
         with pytest.raises(NoVerdict, match=words):
@@ -96,7 +96,7 @@ def test_the_error_says_what_is_wrong():
 
 
 @given(st.text(alphabet=st.sampled_from(list('score:reasoning {}[]"/.-–15479½%\n*#<>|of=')), max_size=80))
-def test_no_text_is_an_error_of_another_kind(text):
+def test_no_text_raises_another_kind_of_error(text):
     try:
         found = parse_verdict(text)
     except NoVerdict:
@@ -108,5 +108,5 @@ def test_no_text_is_an_error_of_another_kind(text):
     st.sampled_from([1, 2, 3, 4, 5, 1.5, 4.5]),
     st.sampled_from(["Score: {}", "**Score:** {}/5", "Well.\nScore: {}", '{{"score": {}}}']),
 )
-def test_each_score_is_read_in_each_form(score, form):
+def test_each_score_is_parsed_in_each_form(score, form):
     assert parse_verdict(form.format(score)).score == score

@@ -98,7 +98,7 @@ def part(module: str) -> str:
 # ---------------------------------------------------------------------------------------------- arrows
 
 
-def test_pipelines_knows_neither_serve_nor_jobs_and_they_do_not_know_each_other():
+def test_pipelines_serve_and_jobs_import_each_other_only_as_allowed():
     assert using("serve", "pipelines", "jobs") | using("jobs", "pipelines", "serve") == set()
 
 
@@ -110,7 +110,7 @@ def test_no_job_imports_another():
         assert used <= shared | own.get(path.name, set()), name_of(path)
 
 
-def test_the_command_line_ends_in_the_run_of_its_verb():
+def test_command_line_values_stay_in_the_run_function_of_a_verb():
     verbs = {module.replace(".", "/") + ".py" for module, _ in VERBS.values()}
     assert using("argparse", *CODE) - {"jobs/cli.py"} <= verbs
     nodes = [(path, node) for path in files("jobs") for node in ast.walk(tree_of(path))]
@@ -120,7 +120,7 @@ def test_the_command_line_ends_in_the_run_of_its_verb():
             assert "Namespace" not in named, f"{name_of(path)}: {node.name}"
 
 
-def test_inside_pipelines_arrows_point_one_way():
+def test_imports_inside_pipelines_point_one_way():
     places = MAY_USE | {"__init__": set()}
     for path in files("pipelines"):
         own = part(".".join(path.relative_to(ROOT).with_suffix("").parts))
@@ -172,7 +172,7 @@ def arrows_inside(wing: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("wing", LAYERS)
-def test_inside_a_wing_arrows_point_down(wing):
+def test_imports_inside_a_wing_point_down(wing):
     height = {room: number for number, line in enumerate(LAYERS[wing].split(" < ")) for room in line.split()}
     arrows = arrows_inside(wing)
     moved = set(arrows) ^ set(height)
@@ -182,11 +182,11 @@ def test_inside_a_wing_arrows_point_down(wing):
 
 
 @pytest.mark.parametrize("wing", WINGS)
-def test_inside_a_wing_arrows_point_one_way(wing):
+def test_imports_inside_a_wing_point_one_way(wing):
     graphlib.TopologicalSorter(arrows_inside(wing)).prepare()
 
 
-def test_there_is_no_drawer_for_everything():
+def test_no_module_is_a_catch_all():
     names = {part.removesuffix(".py") for path in files(*CODE) for part in path.relative_to(ROOT).parts}
     assert not {"utils", "util", "common", "helpers", "misc"} & names
 
@@ -194,18 +194,18 @@ def test_there_is_no_drawer_for_everything():
 # ---------------------------------------------------------------------------------------------- edges
 
 
-def test_ray_is_known_only_where_the_chain_is_and_at_the_entry_points():
+def test_only_the_ray_chain_and_entry_points_import_ray():
     assert using("ray", "pipelines") == RAY
 
 
-def test_private_names_of_ray_stand_in_one_file():
+def test_private_names_of_ray_are_in_one_file():
     private = re.compile(r"\bray\.(\w+\.)*_(?!_)\w+")
     naming = {name_of(path) for path in files(*CODE) if private.search(path.read_text())}
     naming |= {name_of(path) for path in files(*CODE) if any(re.match(r"ray\b.*\._", one) for one in imports(path))}
     assert naming == {"pipelines/ray_internals.py"}
 
 
-def test_only_the_store_speaks_to_the_database():
+def test_only_the_store_talks_to_the_database():
     speaking = using("psycopg", *CODE) | using("psycopg_pool", *CODE)
     assert {name for name in speaking if not name.startswith("pipelines/store")} == set()
 
@@ -220,7 +220,7 @@ def test_only_entry_points_read_the_environment():
     assert reading == ENVIRONMENT
 
 
-def test_nothing_is_printed_or_parsed_from_a_command_line_in_pipelines():
+def test_pipelines_print_nothing_and_parse_no_command_line():
     assert using("argparse", "pipelines") | using("fastapi", "pipelines") | using("rich", "pipelines") == set()
 
 
@@ -245,7 +245,7 @@ def strings(path: Path) -> list[tuple[int, str]]:
     return [(node.lineno, node.value) for node in constants if isinstance(node.value, str)]
 
 
-def test_statements_stand_in_sql_files():
+def test_sql_statements_are_in_sql_files():
     found = [
         f"{name_of(path)}:{line}: {text[:60]}"
         for path in files(*CODE)
@@ -255,7 +255,7 @@ def test_statements_stand_in_sql_files():
     assert found == []
 
 
-def test_the_search_for_statements_would_find_one():
+def test_search_for_statements_can_find_one():
     for text in ("select a from b", "insert into t values (1)", "update t set a = 1", "create table t (a int)"):
         assert SQL.match(text)
     for text in ("select", "Updates the index", "copy-button", "with pages as well"):
@@ -288,7 +288,7 @@ def orderless_writes(name: str, text: str) -> list[str]:
     return found
 
 
-def test_rows_that_several_tasks_write_at_once_are_written_in_one_order():
+def test_rows_written_by_concurrent_tasks_are_written_in_one_order():
     """Else two tasks wait for each other: `order by` the key in an insert, `for update` before an update or delete."""
     folder, wrong = ROOT / "pipelines" / "store", []
     for path in (path for path in folder.rglob("*.sql") if path.parent.name != "migrations"):
@@ -300,7 +300,7 @@ def test_rows_that_several_tasks_write_at_once_are_written_in_one_order():
     assert many == ["connection.py"]  # whose only use sorts its rows
 
 
-def test_the_rule_of_one_order_knows_a_statement_without_it():
+def test_check_for_write_order_detects_a_violation():
     insert = "insert into staged_vector select * from incoming on conflict (embed_hash) do nothing;"
     assert orderless_writes("x", insert) == ["insert into staged_vector"]
     assert orderless_writes("x", insert.replace(" on conflict", " order by embed_hash on conflict")) == []

@@ -12,7 +12,7 @@ from pipelines.text.tables import NoPlace
 PAGE = "# Page\n\n<!-- bench: one -->\nold\n<!-- /bench: one -->\n\n<!-- bench: two -->\n<!-- /bench: two -->\n\nEnd.\n"
 
 
-def test_a_table_replaces_the_one_between_its_marks_and_nothing_else(tmp_path):
+def test_table_replaces_only_the_one_between_its_markers(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(PAGE)
     write_table(page, "one", as_table(["a", "b"], [[1, "x \\1"]]))
@@ -20,7 +20,7 @@ def test_a_table_replaces_the_one_between_its_marks_and_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "# Page\n", "<!-- /bench: one -->\n<!-- bench: one -->\n", PAGE + PAGE])
-def test_a_page_without_the_marks_is_refused_and_stays(tmp_path, text):
+def test_page_without_markers_is_refused_and_unchanged(tmp_path, text):
     page = tmp_path / "page.md"
     page.write_text(text)
     with pytest.raises(NoPlace, match="<!-- bench: one -->"):
@@ -35,7 +35,7 @@ def test_every_table_has_its_place(benchmark):
     check_place(runner.ROOT / benchmark.page, benchmark.table)
 
 
-def test_ways_take_turns_and_change_places():
+def test_compared_functions_alternate_and_swap_order():
     order = []
     found = interleave({name: lambda name=name: order.append(name) or len(order) for name in "ab"}, 2)
     assert (order, found) == (["a", "b", "b", "a"], {"a": [1, 4], "b": [2, 3]})
@@ -47,7 +47,7 @@ SCRIPTS = {"good": "print('table')", "bare": ABSENT, "bad": "raise ValueError"}
 
 
 @pytest.mark.parametrize(("names", "code"), [("good bare", 0), ("bad good", 1)])
-def test_a_run_of_all_goes_on_after_a_failure_and_says_why_one_was_skipped(names, code, monkeypatch, capfd):
+def test_running_all_continues_after_a_failure_and_explains_skips(names, code, monkeypatch, capfd):
     """The scripts are real processes; only the command that starts them is short."""
     start = runner.subprocess.Popen
     named = {f"benchmarks.{name}": [sys.executable, "-c", text] for name, text in SCRIPTS.items()}

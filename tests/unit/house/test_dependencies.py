@@ -61,7 +61,7 @@ def imported_by(*folders: str) -> dict[str, str]:
 RUNTIME, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
 
 
-def test_what_is_imported_is_declared():
+def test_imported_packages_are_declared():
     declared = modules_of(RUNTIME)
     undeclared = {name: path for name, path in imported_by(*OURS).items() if name not in declared | OURS}
     at_home = {
@@ -73,12 +73,12 @@ def test_what_is_imported_is_declared():
     assert undeclared == at_home
 
 
-def test_what_is_declared_is_imported_or_needed_by_name():
+def test_declared_packages_are_imported_or_needed_by_name():
     unused = modules_of(RUNTIME) - set(imported_by(*OURS))
     assert unused == modules_of(list(BY_NAME))
 
 
-def test_what_tests_and_benchmarks_import_is_declared_for_development():
+def test_imports_of_tests_and_benchmarks_are_development_dependencies():
     own = {path.stem for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")}
     own |= {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()} | {"benchmarks", "tests"}
     declared = modules_of(RUNTIME + EXTRAS["dev"] + EXTRAS["slack"] + EXTRAS["train"])
@@ -86,7 +86,7 @@ def test_what_tests_and_benchmarks_import_is_declared_for_development():
     assert {name: path for name, path in imported.items() if name not in declared | own | OURS | PEERS} == {}
 
 
-def test_what_is_declared_is_pinned():
+def test_declared_packages_are_pinned():
     pinned = {package_of(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
     declared = {package_of(one) for one in RUNTIME + EXTRAS["slack"] + EXTRAS["train"] + EXTRAS["dev"]}
     normal = {re.sub(r"[._-]+", "-", name) for name in pinned}
@@ -106,7 +106,7 @@ def test_every_pin_installs_on_the_oldest_python():
     assert [name for name, allowed in needs.items() if oldest not in allowed] == []
 
 
-def test_a_wheel_holds_every_file_of_the_packages():
+def test_wheel_contains_every_file_of_the_packages():
     from hatchling.builders.wheel import WheelBuilder
 
     packed = {each.distribution_path for each in WheelBuilder(str(ROOT)).recurse_included_files()}

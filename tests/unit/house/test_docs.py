@@ -51,12 +51,12 @@ def tree(docs):  # type: ignore[no-untyped-def]
     return docs("tree")
 
 
-def test_the_tree_of_the_docs_is_the_repositorys(tree):
+def test_tree_in_the_docs_matches_the_repository(tree):
     page = tree.PAGE.read_text()
     assert page == tree.in_page(page, tree.short_tree()), "run `make tree`"
 
 
-def test_the_tree_names_every_module_and_every_described_folder_exists(tree):
+def test_tree_lists_every_module_and_every_described_folder_exists(tree):
     text = tree.short_tree()
     for path in files(*tree.SOURCE):
         assert path.name == "__init__.py" or re.search(rf"\b{re.escape(path.name)}\b", text), path
@@ -65,14 +65,14 @@ def test_the_tree_names_every_module_and_every_described_folder_exists(tree):
     assert kept - {"models", "dist", "raydex.egg-info"} <= {*tree.SOURCE, *tree.OTHERS}
 
 
-def test_every_package_and_module_says_what_it_is_in_one_line(tree):
+def test_every_package_and_module_has_a_one_line_description(tree):
     for path in files(*tree.SOURCE):
         line = tree.first_line(path)
         assert line.endswith("."), f"{name_of(path)} opens with {line!r}: write one sentence, on one line"
         assert len(line) <= 100, f"{name_of(path)}: its first line has {len(line)} characters"
 
 
-def test_a_page_without_a_place_for_the_tree_is_refused(tree):
+def test_page_without_a_place_for_the_tree_is_refused(tree):
     with pytest.raises(ValueError, match="no place for the tree"):
         tree.in_page("# Architecture\n", "pipelines/\n")
 
@@ -111,14 +111,14 @@ def flags_of(parser: ArgumentParser) -> set[str]:
     return found
 
 
-def test_what_the_makefile_imports_exists():
+def test_modules_imported_in_the_makefile_exist():
     imported = re.findall(r"from ([\w.]+) import (\w+)", (ROOT / "Makefile").read_text())
     assert len(imported) >= 3
     assert [each for each in imported if not hasattr(importlib.import_module(each[0]), each[1])] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_command_of_a_page_exists_with_its_flags(page):
+def test_every_command_on_a_page_exists_with_its_flags(page):
     for module, words in commands(page.read_text()):
         assert (ROOT / f"{module.replace('.', '/')}.py").exists(), f"{name_of(page)}: there is no command {module}"
         parser = importlib.import_module(module).arguments()
@@ -147,7 +147,7 @@ def test_every_kind_of_embedding_model_is_documented():
     assert not unnamed, f"docs/indexing.md, Embedding models: {unnamed}"
 
 
-def test_every_make_target_of_a_page_exists():
+def test_every_make_target_on_a_page_exists():
     targets = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in PAGES:
         assert set(re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(), re.MULTILINE)) <= targets, name_of(page)
@@ -163,7 +163,7 @@ def routes() -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_route_of_a_page_exists(page):
+def test_every_route_on_a_page_exists(page):
     text = re.sub(r"^~~~~.*?^~~~~$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)  # without quoted answers
     named = set(re.findall(r"`(?:GET |POST )?(/[a-z][\w/]*)`", text))
     named |= set(re.findall(r"(?:localhost|127\.0\.0\.1):8000(/[\w/]*)", text)) - {"/"}
@@ -186,7 +186,7 @@ def variables_read() -> set[str]:
     return {*got, *re.findall(r"""environ\[["'](\w+)""", text)}
 
 
-def test_the_variables_of_configuration_are_those_that_are_read():
+def test_documented_variables_are_exactly_those_that_are_read():
     named = set(re.findall(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`", (ROOT / "docs" / "configuration.md").read_text()))
     of_service = {f"RAYDEX_{name.upper()}" for name in SETTINGS} | {"DATABASE_URL"}
     of_service = {name.replace(".", joint) for name in of_service for joint in ("_", "__")}
@@ -195,7 +195,7 @@ def test_the_variables_of_configuration_are_those_that_are_read():
     assert named - variables_read() - of_service == set()
 
 
-def test_the_settings_are_documented_as_the_code_has_them(docs):
+def test_settings_are_documented_as_in_the_code(docs):
     """Names, defaults and limits; `settings_page` raises where docs/settings.yaml has other settings."""
     reference = docs("reference")
     rows = re.findall(r"^\| `([\w.]+)` \|", reference.settings_page(), re.MULTILINE)
@@ -203,7 +203,7 @@ def test_the_settings_are_documented_as_the_code_has_them(docs):
     assert (ROOT / "docs" / "settings.md").read_text() == reference.settings_page(), "run `make reference`"
 
 
-def test_a_setting_without_words_is_named_with_the_file_that_lacks_them(docs, monkeypatch):
+def test_setting_without_a_description_is_named_with_its_file(docs, monkeypatch):
     reference = docs("reference")
     said = reference.words()
     del said["meanings"]["retrieval.k"]
@@ -212,7 +212,7 @@ def test_a_setting_without_words_is_named_with_the_file_that_lacks_them(docs, mo
         reference.settings_page()
 
 
-def test_the_reference_holds_every_flag_and_every_route(docs):
+def test_reference_contains_every_flag_and_every_route(docs):
     reference = docs("reference")
     flags, http = reference.flags_page(), reference.http_page()
     for verb, (module, _) in VERBS.items():
@@ -222,7 +222,7 @@ def test_the_reference_holds_every_flag_and_every_route(docs):
     assert "### POST /query\n" in http and "### QueryIn\n" in http
 
 
-def test_the_site_has_the_pages_of_the_repository(docs):
+def test_site_has_the_pages_of_the_repository(docs):
     site = docs("site_pages")
     readme, page = ROOT / "README.md", ROOT / "docs" / "decisions" / "README.md"
     text = "[a](docs/howto.md#x) [b](SECURITY.md) [c](pipelines/x.py) [d](https://e.test/)\n"
@@ -231,7 +231,7 @@ def test_the_site_has_the_pages_of_the_repository(docs):
     assert site.spaced("Text:\n- a\n- b\n```\nx\n- y\n```\n") == "Text:\n\n- a\n- b\n```\nx\n- y\n```\n"
 
 
-def test_the_site_has_the_results_of_experiments(docs):
+def test_site_has_the_results_of_experiments(docs):
     site, quality = docs("site_pages"), ROOT / "docs" / "quality.md"
     assert site.moved("[a](../benchmarks/results/typos.md)", quality) == "[a](results/typos.md)"
     result = ROOT / "benchmarks" / "results" / "typos.md"
@@ -247,7 +247,7 @@ def test_every_result_is_listed():
     assert listed == {page.name for page in folder.glob("*.md")} - {"README.md"}
 
 
-def test_every_page_that_a_comment_names_exists():
+def test_every_page_named_in_a_comment_exists():
     """Comments, sweeps and messages name the pages that have their figures."""
     places = [ROOT / name for name in (*CODE, "benchmarks", "collections", "deploy")]
     texts = {
@@ -262,26 +262,26 @@ def test_every_page_that_a_comment_names_exists():
     assert [(file, page) for file, page in sorted(named) if not (ROOT / page).exists()] == []
 
 
-def test_newcomers_questions_are_answered_by_sections_that_are_there():
+def test_newcomer_questions_are_answered_by_existing_sections():
     rows = [json.loads(line) for line in (ROOT / "benchmarks/questions/newcomers.jsonl").read_text().splitlines()]
     for row in rows:
         name, _, anchor = row["source"].removeprefix("https://raydex.test/").partition("#")
         assert anchor in anchors(ROOT / name), f"{row['question']} {row['source']}"
 
 
-def test_every_picture_is_drawn_from_the_text_beside_it():
+def test_every_picture_is_drawn_from_the_source_next_to_it():
     for text in (ROOT / "docs" / "images").glob("*.d2"):
         drawn = re.search(r"<!-- drawn from (\w+) -->", text.with_suffix(".svg").read_text())
         assert drawn and drawn[1] == sha256(text.read_bytes()).hexdigest(), f"{text.name}: run `make pictures`"
 
 
-def test_the_pictures_of_traces_are_drawn_from_the_spans_beside_them(docs):
+def test_trace_pictures_are_drawn_from_the_spans_next_to_them(docs):
     for spans in (ROOT / "docs" / "images").glob("trace-*.tsv"):
         drawn = docs("waterfall").draw(spans.read_text())
         assert spans.with_suffix(".svg").read_text() == drawn, f"{spans.name}: run `make pictures`"
 
 
-def test_every_page_is_in_the_menu_of_the_site(docs):
+def test_every_page_is_in_the_site_menu(docs):
     menu = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]))
     pages = {docs("site_pages").place(page).as_posix() for page in [*PAGES, ROOT / "CHANGELOG.md"]}
     assert pages <= menu and menu - pages == {"flags.md", "http.md", "results/README.md"}

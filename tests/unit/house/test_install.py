@@ -76,14 +76,14 @@ def no_gpu(checkout: Checkout) -> None:
     checkout.command("uname", "#!/bin/sh\necho Linux\n")
 
 
-def test_without_a_gpu_torch_is_the_one_for_cpus_then_all_else_comes_from_the_own_index(checkout, no_gpu):
+def test_cpu_torch_is_installed_without_a_gpu_then_the_rest_from_pypi(checkout, no_gpu):
     assert checkout.install().returncode == 0
     torch, rest = checkout.calls()
     assert f"--index-url {CPU_INDEX} " in torch and torch.endswith("--no-deps -c constraints.txt torch")
     assert "index-url" not in rest and rest.endswith("-c constraints.txt -e .[dev]")
 
 
-def test_what_is_installed_is_not_fetched_again(checkout, no_gpu):
+def test_installed_packages_are_not_fetched_again(checkout, no_gpu):
     checkout.install()
     checkout.calls()
     assert checkout.install().returncode == 0 and checkout.calls() == []
@@ -93,7 +93,7 @@ def test_what_is_installed_is_not_fetched_again(checkout, no_gpu):
     assert len(checkout.calls()) == 1
 
 
-def test_an_index_that_cant_be_reached_costs_a_line(checkout, no_gpu):
+def test_unreachable_index_costs_one_line(checkout, no_gpu):
     done = checkout.install(unreachable=CPU_INDEX)
     assert done.returncode == 0 and f"no torch comes from {CPU_INDEX}" in done.stdout
     _, torch, rest = checkout.calls()
@@ -101,7 +101,7 @@ def test_an_index_that_cant_be_reached_costs_a_line(checkout, no_gpu):
     assert rest.endswith("-e .[dev]")
 
 
-def test_uv_takes_the_package_index_of_pip(checkout):
+def test_uv_uses_the_package_index_of_pip(checkout):
     checkout.install(index="https://packages.example.com/simple")
     rest = checkout.calls()[-1]
     assert rest.startswith("-m uv pip install ") and " --default-index https://packages.example.com/simple " in rest
@@ -111,32 +111,32 @@ def test_uv_takes_the_package_index_of_pip(checkout):
 
 
 @pytest.mark.parametrize("unreachable", ["-m uv pip", "uv"])  # uv fails; it is not to be had either
-def test_pip_installs_where_uv_does_not(checkout, unreachable):
+def test_pip_installs_if_uv_does_not(checkout, unreachable):
     done = checkout.install(unreachable=unreachable)
     assert done.returncode == 0 and checkout.calls()[-1].startswith("-m pip install ")
     assert (checkout.folder / ".venv/.installed").exists()
 
 
-def test_a_failed_install_is_one_and_leaves_no_mark(checkout, no_gpu):
+def test_failed_install_is_reported_and_leaves_no_marker(checkout, no_gpu):
     done = checkout.install(unreachable="-e .")
     assert done.returncode == 2
     assert not (checkout.folder / ".venv/.installed").exists()
 
 
 @pytest.mark.parametrize("command", ["nvidia-smi", "uname"])
-def test_with_a_gpu_and_on_macos_torch_is_that_of_the_own_index(checkout, command):
+def test_default_torch_is_installed_with_a_gpu_and_on_macos(checkout, command):
     checkout.command(command, "#!/bin/sh\necho Darwin\n")
     assert checkout.install().returncode == 0
     assert not [call for call in checkout.calls() if "index" in call]
 
 
-def test_the_index_of_torch_can_be_chosen(checkout):
+def test_torch_index_can_be_chosen(checkout):
     checkout.install("TORCH_INDEX=https://download.pytorch.org/whl/cu130")
     assert "--index-url https://download.pytorch.org/whl/cu130 " in checkout.calls()[0]
 
 
 @pytest.mark.parametrize(("flags", "unreachable"), [(["DISK_CPU=1000000"], ""), (["DISK_CUDA=1000000"], CPU_INDEX)])
-def test_a_disk_that_is_too_small_is_said_before_anything_is_installed(checkout, no_gpu, flags, unreachable):
+def test_too_small_disk_is_reported_before_anything_is_installed(checkout, no_gpu, flags, unreachable):
     done = checkout.install(*flags, unreachable=unreachable or "nothing")
     assert done.returncode == 2
     message = done.stderr.splitlines()[0]
@@ -145,7 +145,7 @@ def test_a_disk_that_is_too_small_is_said_before_anything_is_installed(checkout,
     assert not [call for call in checkout.calls() if "-e .[dev]" in call]
 
 
-def test_a_python_that_is_too_old_is_said(checkout):
+def test_outdated_python_is_reported(checkout):
     checkout.command("python", "#!/bin/sh\nexec " + sys.executable + " -c 'import sys; sys.exit(\"too old\")'\n")
     done = checkout.install()
     assert done.returncode == 2 and done.stderr.startswith("too old")

@@ -32,25 +32,25 @@ def worker(tmp_path):
         yield worker
 
 
-def test_a_worker_answers_calls_whatever_its_library_prints(worker):
+def test_worker_answers_calls_despite_output_of_its_library(worker):
     assert worker.call("hits", name="fake", questions=["ab", "ä\n"]) == [["AB", "0.5"], ["Ä\n", "0.5"]]
     asked = worker.call("ask", name="fake", questions=["a"] * 5, clients=1)
     assert len(asked["seconds"]) == 5 and asked["wall"] >= sum(asked["seconds"])
     assert worker.memory() > 1
 
 
-def test_clients_ask_at_the_same_time(worker):
+def test_clients_ask_concurrently(worker):
     """Each waits for the other: one after another they would never meet."""
     assert len(worker.call("ask", name="fake", questions=["wait"] * 4, clients=2)["seconds"]) == 4
 
 
-def test_an_error_of_a_call_is_raised_here_and_the_next_call_is_answered(worker):
+def test_error_of_a_call_is_raised_here_and_the_next_call_is_answered(worker):
     with pytest.raises(WorkerFailed, match="ZeroDivisionError"):
         worker.call("hits", name="fake", questions=[""])
     assert worker.call("hits", name="fake", questions=["b"]) == [["B", "1.0"]]
 
 
-def test_a_worker_that_ended_says_why(worker):
+def test_dead_worker_says_why(worker):
     with pytest.raises(WorkerFailed, match="no memory"):
         worker.call("end")
 
@@ -65,7 +65,7 @@ def asked(p50):
     return {"p50": p50, "p95": 2 * p50, "rate": 1000 / p50, "rounds": [p50, p50]}
 
 
-def test_the_table_sets_ratios_beside_what_the_peers_take():
+def test_table_shows_ratios_next_to_the_values_of_the_peers():
     took = {"Raydex": 10.0, "Raydex, fp32": 12.0, "LlamaIndex": 25.0, "Haystack": 40.0}
     known = {name: asked(s) for name, s in took.items() if name != "Raydex, fp32"}
     run = {"again": 1.0, "memory": 900.0, "chunks": 100}

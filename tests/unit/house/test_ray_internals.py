@@ -18,11 +18,11 @@ REPLACED = (ray_internals.OPEN_PORT, ray_internals.START_HTTP)
 
 
 @pytest.mark.parametrize("internal", [*OF_CLUSTERS, *OF_SERVE], ids=str)
-def test_the_ray_of_the_tests_has_each_name(internal: Internal):
+def test_ray_used_in_tests_has_each_name(internal: Internal):
     assert find(internal) is not None
 
 
-def test_each_name_is_in_a_group_that_is_checked_at_the_start():
+def test_each_name_is_in_a_group_checked_at_startup():
     named = {one for one in vars(ray_internals).values() if isinstance(one, Internal)}
     assert named == {*OF_CLUSTERS, *OF_SERVE}
 
@@ -39,7 +39,7 @@ def other_ray(monkeypatch: pytest.MonkeyPatch):
     return take
 
 
-def test_a_name_that_is_gone_or_takes_other_parameters_is_not_found(other_ray: Any, monkeypatch: pytest.MonkeyPatch):
+def test_missing_or_changed_name_is_reported_as_missing(other_ray: Any, monkeypatch: pytest.MonkeyPatch):
     other_ray(ray_internals.FREE_RESOURCES)
     monkeypatch.setattr(replica, "add_port_to_grpc_server", lambda server, port, host: 0)
     monkeypatch.setattr(long_poll, "LongPollClient", None)
@@ -48,7 +48,7 @@ def test_a_name_that_is_gone_or_takes_other_parameters_is_not_found(other_ray: A
         assert find(internal) is None
 
 
-def test_one_line_says_what_is_missing_and_what_is_lost(other_ray: Any, caplog: pytest.LogCaptureFixture):
+def test_one_line_names_missing_names_and_lost_features(other_ray: Any, caplog: pytest.LogCaptureFixture):
     ray_internals.warn_of_missing(OF_SERVE)
     assert caplog.messages == []
     other_ray(ray_internals.LISTEN, ray_internals.ROUTES)
@@ -61,7 +61,7 @@ def test_one_line_says_what_is_missing_and_what_is_lost(other_ray: Any, caplog: 
     assert line.count(ray_internals.PROXY) == 1
 
 
-def test_requests_go_through_rays_own_proxy_where_it_does_not_say_what_runs(other_ray: Any):
+def test_requests_use_the_ray_proxy_if_running_deployments_are_unknown(other_ray: Any):
     other_ray(ray_internals.TARGETS)
     assert RunningReplicas().ports_for("/query") == []
 
@@ -70,7 +70,7 @@ class OtherNode:
     """What a node is started with, in a Ray that names the ports of its agents otherwise."""
 
 
-def test_a_ray_that_starts_keeps_its_own_ways(other_ray: Any, monkeypatch: pytest.MonkeyPatch):
+def test_starting_ray_without_private_names_changes_nothing(other_ray: Any, monkeypatch: pytest.MonkeyPatch):
     seen: dict[str, Any] = {}
 
     def init(**_: Any) -> None:
@@ -92,7 +92,7 @@ def test_a_ray_that_starts_keeps_its_own_ways(other_ray: Any, monkeypatch: pytes
     assert seen["node"] is OtherNode
 
 
-def test_all_resources_of_a_node_count_as_free_where_ray_tells_no_others(other_ray: Any, monkeypatch: Any):
+def test_all_node_resources_count_as_free_if_ray_reports_no_others(other_ray: Any, monkeypatch: Any):
     other_ray(ray_internals.FREE_RESOURCES)
     node = {"Alive": True, "NodeID": "a", "Resources": {"CPU": 2.0}}
     monkeypatch.setattr(ray, "nodes", lambda: [node, {**node, "NodeID": "b", "Alive": False}])
@@ -100,7 +100,7 @@ def test_all_resources_of_a_node_count_as_free_where_ray_tells_no_others(other_r
 
 
 @pytest.mark.parametrize("internal", REPLACED, ids=str)
-def test_a_replica_listens_as_ray_has_it_where_its_port_cannot_be_kept_on_loopback(internal, monkeypatch):
+def test_replica_keeps_the_ray_address_if_loopback_is_impossible(internal, monkeypatch):
     def other(something: object, else_: object) -> None: ...
 
     monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: "127.0.0.1")
@@ -114,7 +114,7 @@ def test_a_replica_listens_as_ray_has_it_where_its_port_cannot_be_kept_on_loopba
 
 
 @pytest.mark.parametrize(("proxies", "host"), [({"node": "HEALTHY"}, "0.0.0.0"), ({}, None)])
-def test_a_serve_that_does_not_say_where_it_listens_counts_as_reachable_by_all(proxies, host, other_ray, monkeypatch):
+def test_serve_with_an_unknown_address_counts_as_reachable_by_all(proxies, host, other_ray, monkeypatch):
     other_ray(ray_internals.HTTP_CONFIG)
     monkeypatch.setattr(listening.serve, "status", lambda: type("Status", (), {"proxies": proxies}))
     address = listening.running_address()

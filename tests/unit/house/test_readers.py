@@ -22,16 +22,16 @@ RIGHT = [{"path": "docs/guides/Install.md", "heading": "On `Windows`"}]
         ("https://d.test/", ("On Windows",), False),
     ],
 )
-def test_a_right_section_is_known_by_file_and_heading(url: str, headings: tuple[str, ...], right: bool) -> None:
+def test_right_section_is_recognized_by_file_and_heading(url: str, headings: tuple[str, ...], right: bool) -> None:
     assert is_right(RIGHT, url, headings) is right
 
 
 @pytest.mark.parametrize(("url", "right"), [("https://d.test/guides/", True), ("https://d.test/guides/a", False)])
-def test_the_page_of_a_folder_is_right_in_all_its_sections(url: str, right: bool) -> None:
+def test_page_of_a_folder_is_right_in_all_its_sections(url: str, right: bool) -> None:
     assert is_right([{"path": "content/guides/_index.md", "heading": ""}], url, ("Guides", "More")) is right
 
 
-def test_the_front_page_is_that_of_no_other_file() -> None:
+def test_front_page_matches_no_other_file() -> None:
     assert is_right([{"path": "docs/README.md", "heading": ""}], "https://d.test/", ("Welcome",))
     assert not is_right([{"path": "docs/install.md", "heading": ""}], "https://d.test/", ("Welcome",))
 
@@ -48,12 +48,12 @@ CHUNKS = [
     [((1, 2), "whole"), ((2,), "part"), ((0,), "page"), ((), "neither")],
     ids=str,
 )
-def test_what_a_prompt_holds_of_the_right_section_is_told(shown: tuple[int, ...], kind: str) -> None:
+def test_sheet_tells_how_much_of_the_right_section_a_prompt_contains(shown: tuple[int, ...], kind: str) -> None:
     prompt = "\n\n".join(f"[{n}] Install\n{CHUNKS[n].text}" for n in shown)
     assert held(ASKED, prompt, CHUNKS) == kind
 
 
-def test_a_sheet_shows_what_a_reader_sees_and_no_label() -> None:
+def test_sheet_shows_the_view_of_a_reader_without_labels() -> None:
     row = {"question": "How do I install it?", "before": "What is it?", **ASKED}
     answer = Answer("How do I install it?", "word " * 700 + "end", known=False)
     sheet = sheet_of("d-1", row, answer)

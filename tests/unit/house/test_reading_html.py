@@ -25,19 +25,19 @@ def test_equal_texts_agree_in_everything():
     assert (found.recall, found.precision, found.order, found.lost) == (Share(4, 4), Share(4, 4), Share(4, 4), 0)
 
 
-def test_missing_words_are_no_recall_and_others_no_precision():
+def test_missing_words_lower_recall_and_extra_words_lower_precision():
     found = compare(lines("keep this lost word here"), read_text("keep this added here too"))
     assert (found.recall, found.precision) == (Share(3, 5), Share(3, 5))
     assert found.missing == ["keep this [lost word] here"]
     assert found.extra == ["keep this [added] here too", "added here [too]"]
 
 
-def test_a_word_elsewhere_does_not_make_up_for_a_missing_one():
+def test_word_elsewhere_does_not_replace_a_missing_one():
     found = compare(lines("the cat sat on a mat", "end"), read_text("cat sat on a mat end the"))
     assert (found.recall, found.precision) == (Share(6, 7), Share(6, 7))
 
 
-def test_a_run_at_another_place_is_moved_and_not_missing():
+def test_run_of_words_elsewhere_is_moved_not_missing():
     found = compare(
         lines("one two three four", "five six seven eight nine"),
         read_text("five six seven eight nine one two three four"),
@@ -48,12 +48,12 @@ def test_a_run_at_another_place_is_moved_and_not_missing():
 @pytest.mark.parametrize(
     ("shown", "read"), [("H 2 O is", "H2O is"), ("get items is", "getitems is"), ("ab is", "a b is")]
 )
-def test_the_same_letters_with_other_gaps_are_not_missing(shown, read):
+def test_equal_letters_with_other_spaces_are_not_missing(shown, read):
     found = compare(lines(shown), read_text(read))
     assert (found.lost, found.spaced > 0) == (0, True)
 
 
-def test_optional_words_are_neither_missing_nor_too_many():
+def test_optional_words_are_neither_missing_nor_extra():
     shown = Shown([("See also list", True), ("Text here", False)])
     assert compare(shown, read_text("Text here")).lost == compare(shown, read_text("See also list Text here")).lost == 0
     assert compare(shown, read_text("Text")).recall == Share(1, 2)
@@ -61,7 +61,7 @@ def test_optional_words_are_neither_missing_nor_too_many():
     assert compare(shown, named).precision == Share(2, 2)
 
 
-def test_a_superscript_that_is_glued_is_another_number():
+def test_joined_superscript_is_a_different_number():
     shown = Shown([("up to 2^32 rows", False)], raised=[("2", "32")])
     assert compare(shown, read_text("up to 232 rows")).raised == Share(0, 1)
     assert [
@@ -77,11 +77,11 @@ def test_code_is_compared_line_by_line_without_its_indentation():
     assert found.wrong["code"] == ["x = 2"]
 
 
-def test_a_listing_on_one_line_has_no_right_line():
+def test_listing_joined_into_one_line_has_no_correct_line():
     assert compare(Shown([], code=["a", "b"]), read_text("", code=["a b"])).code == Share(0, 2)
 
 
-def test_cells_stand_in_a_row_with_their_neighbours():
+def test_cells_are_compared_with_their_neighbors_in_the_row():
     shown = Shown([], tables=[[["name", "type"], ["id", "✓"], ["url", "text"]]])
     assert compare(shown, read_text("name | type\nid | ✓\nurl | text", rows=["id | ✓"])).cells == Share(6, 6)
     assert compare(
@@ -89,13 +89,13 @@ def test_cells_stand_in_a_row_with_their_neighbours():
     ).cells == Share(5, 6)
 
 
-def test_a_link_has_its_words_and_its_target():
+def test_link_has_its_words_and_its_target():
     shown = Shown([], targets=[("the guide", "https://x.org/a/guide.html"), ("home", "https://x.org/")])
     read = read_text("", targets=[("the guide", "https://x.org/guide.html"), ("home", "https://x.org")])
     assert compare(shown, read).targets == Share(1, 2)
 
 
-def test_a_heading_above_several_sections_is_read_once():
+def test_heading_shared_by_several_sections_is_read_once():
     page = b"<main><h1>T</h1><h2 id=a>A</h2><h3 id=b>B</h3><p>one</p><h3 id=c>B</h3><p>two</p></main>"
     assert as_read(read_page(Page("https://x.org/", page))).text.split() == ["T", "A", "B", "one", "B", "two"]
 
@@ -116,7 +116,7 @@ def test_lines_on_half_of_the_pages_are_layout_only_at_the_ends():
     assert [optional for _, optional in shown.lines] == [True, False, False, False, True]
 
 
-def test_a_line_of_links_to_other_pages_is_a_list_of_them():
+def test_line_of_links_to_other_pages_is_a_link_list():
     def line(text, kind="text"):
         return {"t": text, "k": kind, "o": False}
 
@@ -131,7 +131,7 @@ def test_pages_are_spread_evenly():
     assert spread([*"ab"], 4) == [*"ab"]
 
 
-def test_the_corpus_has_the_promised_size():
+def test_corpus_has_the_promised_size():
     sites = all_sites()
     assert len(sites) >= 30
     assert len({site.generator.split(" (")[0] for site in sites}) >= 15
@@ -163,7 +163,7 @@ SHOWN = [
 
 @needs_browser
 @pytest.mark.slow
-def test_chromium_says_what_a_reader_sees(tmp_path):
+def test_chromium_reports_the_visible_text(tmp_path):
     (tmp_path / "page.html").write_text(PAGE, encoding="utf-8")
     with served(tmp_path) as base, Chromium(tmp_path / "cache") as chromium:
         url = f"{base}/page.html"

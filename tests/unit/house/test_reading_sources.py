@@ -23,7 +23,7 @@ def write(folder, **files):
     return folder
 
 
-def test_a_finished_build_is_not_made_again_and_another_recipe_is(tmp_path):
+def test_finished_build_is_reused_unless_its_recipe_changes(tmp_path):
     build = Build("one", "Shell", ["echo again >> ../../count; mkdir $SITE; echo '<p>x' > $SITE/index.html"])
     assert (built(build, tmp_path).site / "index.html").exists()
     assert built(build, tmp_path).work == built(build, tmp_path).work
@@ -34,7 +34,7 @@ def test_a_finished_build_is_not_made_again_and_another_recipe_is(tmp_path):
     assert (tmp_path / "builds" / "count").read_text().split() == ["again", "again"]
 
 
-def test_a_build_that_fails_says_what_failed_and_is_tried_again(tmp_path):
+def test_failed_build_says_why_and_is_retried(tmp_path):
     build = Build("one", "Shell", ["echo no such theme >&2; exit 3"])
     for _ in range(2):
         with pytest.raises(NoBuild, match=r"`echo no such theme .*` failed: no such theme; see .*log"):
@@ -46,7 +46,7 @@ def test_a_build_that_fails_says_what_failed_and_is_tried_again(tmp_path):
 
 
 @pytest.mark.parametrize(("link", "suffix"), [("plain", ""), ("plain.html", ".html")])
-def test_a_built_file_is_served_where_a_static_host_serves_it(tmp_path, link, suffix):
+def test_built_file_is_served_as_a_static_host_does(tmp_path, link, suffix):
     write(
         tmp_path,
         index_html=page("Home", f'<a href="{link}">plain</a> <a href="guide/">guide</a>'),
@@ -68,7 +68,7 @@ def test_a_built_file_is_served_where_a_static_host_serves_it(tmp_path, link, su
     assert f"{HOST}x/old.html" in site.moved
 
 
-def test_a_folder_is_compared_with_the_site_that_was_built_of_it(tmp_path):
+def test_folder_is_compared_with_the_site_built_from_it(tmp_path):
     work = write(
         tmp_path / "work",
         mkdocs_yml="site_name: x\n",
@@ -99,7 +99,7 @@ def test_a_folder_is_compared_with_the_site_that_was_built_of_it(tmp_path):
     assert "| MkDocs | x | 3 | 0.667 |" in table([result])
 
 
-def test_each_entry_of_the_table_says_where_its_pages_come_from():
+def test_each_table_entry_names_the_source_of_its_pages():
     for build in all_builds():
         assert len(build.commit) == 40 if build.repository else not build.commit, build.name
         assert build.counts("index.html") or build.only, build.name

@@ -17,12 +17,12 @@ def name_of(path: Path) -> str:
     return path.relative_to(TESTS).as_posix()
 
 
-def test_what_takes_long_names_its_tier():
+def test_slow_tests_declare_their_tier():
     texts = {name_of(path): path.read_text() for path in files("integration", "acceptance", "attacks", "cluster")}
     assert [name for name, text in texts.items() if SLOW.search(text) and not TIER.search(text)] == []
 
 
-def test_whole_clusters_are_left_to_the_exhaustive_tier():
+def test_cluster_tests_are_in_the_exhaustive_tier():
     marked = re.compile(r"^pytestmark = .*exhaustive", re.MULTILINE)
     assert [name_of(path) for path in files("acceptance", "cluster") if not marked.search(path.read_text())] == []
 

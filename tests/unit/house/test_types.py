@@ -38,6 +38,6 @@ def reports(tmp_path_factory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_of_types_is_an_error(reports, fault):
+def test_type_error_is_an_error(reports, fault):
     kinds = FAULTS[fault]
     assert all(f"[{kind}]" in reports[fault] for kind in kinds) and len(reports[fault].splitlines()) == len(kinds)

@@ -7,7 +7,7 @@ import time
 from serve.guard.keys import KeyCache
 
 
-def test_unit_tests_run_on_a_clock_that_has_just_started():
+def test_unit_tests_run_on_a_clock_that_just_started():
     """All of them, as tests/unit/conftest.py sets it; a default that was bound at import is that clock too."""
     assert 1.0 <= time.monotonic() < 60.0
     assert inspect.signature(KeyCache).parameters["clock"].default is time.monotonic

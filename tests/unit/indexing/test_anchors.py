@@ -27,11 +27,11 @@ def found(html: str) -> list[tuple[str, str, str]]:
         "<p>One.<a name='b'></a><h>B</h><hr><p>Two.</p>",  # a heading of no rank
     ],
 )
-def test_a_name_before_or_right_below_a_heading_is_its_anchor_unless_it_has_one(html):
+def test_name_next_to_a_heading_without_an_id_is_its_anchor(html):
     assert found(f"<h1>A</h1>{html}") == [("", "A", "One."), ("b", "B", "Two.")]
 
 
-def test_questions_with_names_are_sections():
+def test_named_questions_are_sections():
     assert found(
         "<h1>FAQ</h1><p>Asked often.</p><a name='q1'></a><p><b>(1) How do I count?</b></p><blockquote>With fingers."
         "</blockquote><a name='q2'></a><p><b>(2) Why?</b></p><p>So.</p><h2>End</h2><p>Over.</p>"
@@ -43,7 +43,7 @@ def test_questions_with_names_are_sections():
     ]
 
 
-def test_entries_that_are_named_titles_in_boxes_are_sections():
+def test_named_titles_in_boxes_are_sections():
     entry = (
         "<a name='{0}'></a><a name='1-{0}'></a><div><b><a href='#{0}'>{0}</a></b> &lt;n&gt;</div><pre>Sets {0}.</pre>"
     )
@@ -54,12 +54,12 @@ def test_entries_that_are_named_titles_in_boxes_are_sections():
     ]
 
 
-def test_a_long_part_after_a_name_is_a_section_under_its_heading():
+def test_long_part_after_a_name_is_a_section_under_its_heading():
     html = f"<h1>A</h1><p>One.</p><a name='b'></a><p>{LONG}</p><p><a name='c'></a>{LONG}</p><h2>B</h2>{LONG}"
     assert [part[:2] for part in found(html)] == [("", "A"), ("b", "A"), ("c", "A"), ("", "B")]
 
 
-def test_short_parts_and_names_within_a_paragraph_tear_nothing():
+def test_short_parts_and_names_inside_a_paragraph_split_nothing():
     short = "<a name='x'></a><p>Two words.</p>" * 20
     within = f"<p>Before <a name='y'></a>{LONG}</p>"
     led = f"<p>As follows:</p><a name='z'></a><p>{LONG}</p>"
@@ -74,13 +74,13 @@ def test_entries_have_the_names_before_and_in_their_terms():
     assert found(html % "<dt id='g'><a name='f'></a>g</dt><dd>G</dd>") == [("g", "g", "G")]
 
 
-def test_long_items_with_names_are_sections_and_short_ones_are_items():
+def test_long_named_items_are_sections_and_short_ones_stay_items():
     long = f"<h1>A</h1><ul><li><a name='a'></a>{LONG}<li><a name='b'></a>{LONG}</ul>"
     assert [anchor for anchor, *_ in found(long)] == ["a", "b"]
     assert found("<h1>A</h1><ul><li>One.<a name='b'></a></li><li>Two.</li></ul>") == [("", "A", "- One.")]
 
 
-def test_long_rows_with_names_are_sections_with_the_header_of_the_table():
+def test_long_named_rows_are_sections_with_the_table_header():
     row = "<tr><td><a name='%s'></a>%s<td>%s"
     long = f"<tr><th>Name<th>Text</tr>{row % ('Goto', 'Goto', LONG)}{row % ('Add', 'Add', LONG)}"
     goto, add = read_html(f"<h1>A</h1><table>{long}</table>").sections
@@ -91,7 +91,7 @@ def test_long_rows_with_names_are_sections_with_the_header_of_the_table():
     assert found(short) == [("", "A", "x | y")]
 
 
-def test_an_item_or_entry_without_an_end_does_not_hold_the_headings_after_it():
+def test_unclosed_item_or_entry_does_not_contain_the_following_headings():
     for html in ("<ul><li><a name='a'></a>", "<dl><a name='a'></a><dt>a<dd>"):
         last = read_html(f"<h1>A</h1><h2>List</h2>{html}{LONG}<h2>B</h2>{LONG}").sections[-1]
         assert (last.anchors, last.headings) == ((), ("A", "B"))

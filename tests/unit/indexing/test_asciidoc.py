@@ -55,5 +55,5 @@ def test_sections_have_the_ids_of_asciidoctor():
         ("[tabs]\n======\nOne::\n+\na\n\nTwo::\n+\nb\n======", "One:\n\na\n\nTwo:\n\nb"),
     ],
 )
-def test_what_stands_in_asciidoc_is_read_as_it_is_published(text, shown):
+def test_asciidoc_is_read_as_it_is_published(text, shown):
     assert words(text) == shown

@@ -85,14 +85,14 @@ def test_no_chunk_is_longer_than_the_model_reads(counter: TokenCounter, text: st
     assert squeezed("".join(chunk.text for chunk in chunks)) == squeezed(text)
 
 
-def test_a_heading_path_too_long_keeps_its_end_and_leaves_room_for_text() -> None:
+def test_too_long_heading_path_keeps_its_end_and_leaves_room_for_text() -> None:
     headings = ("Guide", sentences(200), "Last heading")
     [chunk, *_] = PlainChunker(MINILM)(document(section(prose(sentences(100)), headings=headings)))
     assert chunk.embed_text.startswith("Last heading\n")
     assert chunk.headings == headings
 
 
-def test_a_single_heading_too_long_keeps_its_beginning() -> None:
+def test_too_long_single_heading_keeps_its_beginning() -> None:
     heading = sentences(200)
     chunks = PlainChunker(MINILM)(document(section(prose(sentences(60)), headings=(heading,)), title=""))
     path = chunks[0].embed_text.partition("\n")[0]
@@ -120,7 +120,7 @@ documents = st.lists(
 
 @given(documents, st.sampled_from([MINILM, WORDS, Bytes()]), st.sampled_from([0, 32, 40]))
 @example(document(section(prose("0" * 302 + "ࠀࠀ。"), Block("code", " 000"), headings=("", "0" * 29))), Bytes(), 0)
-def test_all_text_is_there_once_in_order_within_the_limit(document: Document, counter: TokenCounter, size: int) -> None:
+def test_all_text_is_kept_once_in_order_within_the_limit(document: Document, counter: TokenCounter, size: int) -> None:
     chunks = PlainChunker(counter, size)(document)
     expected = [block.text for section in document.sections for block in blocks_of(section)]
     own = (chunk.text.rpartition("…\n")[2] for chunk in chunks)  # without the scope that a part of code repeats
@@ -133,14 +133,14 @@ def test_all_text_is_there_once_in_order_within_the_limit(document: Document, co
     assert chunks == PlainChunker(counter, size)(document)
 
 
-def test_spaces_that_a_cut_leaves_alone_are_no_listing() -> None:
+def test_spaces_left_by_a_cut_do_not_become_a_listing() -> None:
     torn = document(section(prose("Words."), Block("code", f" {'0' * 100}")))
     chunks = Chunker(Bytes(max_tokens=200), 100, 0, "characters")(torn)
     assert [chunk.text for chunk in chunks] == ["Words.", f"```\n{'0' * 100}\n```"]
 
 
 @given(documents, st.integers(0, 30))
-def test_characters_bound_the_text_and_tokens_still_what_is_read(document: Document, overlap: int) -> None:
+def test_characters_limit_the_text_and_tokens_limit_the_model_input(document: Document, overlap: int) -> None:
     for chunk in PlainChunker(Bytes(max_tokens=200), 100, overlap, "characters")(document):
         assert len(chunk.text) <= 100
         assert chunk.tokens <= 200
@@ -148,7 +148,7 @@ def test_characters_bound_the_text_and_tokens_still_what_is_read(document: Docum
 
 @pytest.mark.parametrize("length", [97, 98, 99, 100, 101, 150, 200])
 @pytest.mark.parametrize("last", ["", "a"])
-def test_a_row_that_is_cut_between_two_cells_has_no_cell_more(length: int, last: str) -> None:
+def test_row_cut_between_two_cells_gets_no_extra_cell(length: int, last: str) -> None:
     row = ((Span("0" * length),), (Span(last),) if last else ())
     torn = Document(URL, "Guide", "en", (Section(URL, ("a",), ("Guide",), [Table(head=(), rows=[row])]),))
     chunks = Chunker(Bytes(max_tokens=200), 100, 0, "characters")(torn)
@@ -165,7 +165,7 @@ def test_short_blocks_share_a_chunk_under_one_heading_path() -> None:
     assert chunk.embed_text == "Guide > Part\n" + chunk.text
 
 
-def test_a_block_that_fits_is_never_torn() -> None:
+def test_block_that_fits_is_never_split() -> None:
     code = "\n".join(f"line_{n} = {n}" for n in range(20))
     table = "\n".join(f"row {n} | value {n}" for n in range(20))
     text = sentences(15)
@@ -184,7 +184,7 @@ def test_a_block_that_fits_is_never_torn() -> None:
     ],
     ids=["lines", "sentences", "words"],
 )
-def test_a_long_block_is_cut_between_its_parts(kind: BlockKind, gap: str, parts: list[str]) -> None:
+def test_long_block_is_cut_between_its_parts(kind: BlockKind, gap: str, parts: list[str]) -> None:
     texts = cut(Block(kind, gap.join(parts)))
     assert len(texts) > 2
     assert gap.join(texts) == gap.join(parts)
@@ -194,7 +194,7 @@ def test_a_long_block_is_cut_between_its_parts(kind: BlockKind, gap: str, parts:
 ROWS = [f"option_{n} | what option {n} does | {n}" for n in range(80)]
 
 
-def test_a_cut_table_repeats_its_header_over_whole_rows() -> None:
+def test_cut_table_repeats_its_header_over_whole_rows() -> None:
     header = "Name | Meaning | Default"
     for rows in (ROWS, [header, *ROWS]):
         parts = [text.split("\n") for text in cut(Block("table", "\n".join(rows), header))]
@@ -203,13 +203,13 @@ def test_a_cut_table_repeats_its_header_over_whole_rows() -> None:
         assert [row for part in parts for row in part[1:]] == ROWS
 
 
-def test_a_table_header_too_long_to_repeat_is_said_once() -> None:
+def test_table_header_too_long_to_repeat_appears_once() -> None:
     header = sentences(15, "column")
     text = "\n".join(cut(Block("table", "\n".join(ROWS), header)))
     assert squeezed(text) == squeezed(header + "".join(ROWS))
 
 
-def test_words_within_a_budget_join_to_the_text_again() -> None:
+def test_words_split_by_a_budget_join_to_the_same_text() -> None:
     text = "  one two,three\n\nfour     five "
     parts = split_words(text, 6, lambda texts: [len(text) for text in texts])
     assert "".join(parts) == text
@@ -239,7 +239,7 @@ def test_code_and_other_sections_repeat_nothing() -> None:
 # -- names
 
 
-def test_the_heading_path_says_nothing_twice_and_stays_out_of_the_text() -> None:
+def test_heading_path_repeats_nothing_and_is_not_part_of_the_text() -> None:
     headings = ("Guide", "Guide", "Part\none")
     [chunk] = PlainChunker(MINILM)(document(section(prose("Text."), headings=headings)))
     assert chunk.embed_text == "Guide > Part one\nText."
@@ -248,7 +248,7 @@ def test_the_heading_path_says_nothing_twice_and_stays_out_of_the_text() -> None
     assert titled.embed_text == "Manual > Guide > Part\nText."
 
 
-def test_a_section_without_text_has_no_chunk() -> None:
+def test_section_without_text_has_no_chunk() -> None:
     assert cut() == cut(prose(" \n\t"), Block("code", "\n\n")) == []
 
 
@@ -256,7 +256,7 @@ def ids(chunks: list[Chunk]) -> set[str]:
     return {chunk.id for chunk in chunks}
 
 
-def test_a_sentence_inserted_renews_only_the_chunks_whose_text_changed() -> None:
+def test_inserted_sentence_renews_only_the_chunks_with_changed_text() -> None:
     paragraphs = [sentences(20, word) for word in ("first", "second", "third", "fourth")]
     edited = [*paragraphs[:2], "An inserted sentence.", *paragraphs[2:]]
     elsewhere = section(prose("Other."), anchor="b")
@@ -274,7 +274,7 @@ def test_edits_elsewhere_on_the_page_change_no_id() -> None:
     assert ids(before) < ids(after)
 
 
-def test_the_same_text_twice_under_an_anchor_has_two_ids() -> None:
+def test_repeated_text_under_an_anchor_has_two_ids() -> None:
     twins = PlainChunker(MINILM)(document(section(prose("Same.")), section(prose("Same."))))
     assert len(ids(twins)) == 2
     assert twins[0].text_hash == twins[1].text_hash
@@ -285,7 +285,7 @@ def test_no_setting_is_part_of_an_id() -> None:
     assert ids(PlainChunker(MINILM)(page)) == ids(PlainChunker(WORDS, 36)(page))
 
 
-def test_an_embed_hash_depends_on_model_prefix_path_and_text() -> None:
+def test_embed_hash_depends_on_model_prefix_path_and_text() -> None:
     base = section(prose("Text."))
     variants = [
         (MINILM, base),
@@ -316,11 +316,11 @@ def test_an_embed_hash_depends_on_model_prefix_path_and_text() -> None:
         (100, 0, "words", "tokens or characters"),
     ],
 )
-def test_sizes_that_cannot_hold_are_refused(size: int, overlap: int, unit: str, said: str) -> None:
+def test_impossible_sizes_are_refused(size: int, overlap: int, unit: str, said: str) -> None:
     with pytest.raises(InvalidChunkSize, match=said):
         PlainChunker(MINILM, size, overlap, unit)  # type: ignore[arg-type]
 
 
-def test_a_prefix_that_fills_the_window_is_refused() -> None:
+def test_prefix_that_fills_the_window_is_refused() -> None:
     with pytest.raises(InvalidChunkSize, match="prefix"):
         PlainChunker(replace(MINILM, chunk_prefix=sentences(40)))

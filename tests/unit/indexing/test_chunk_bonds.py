@@ -62,18 +62,18 @@ def paragraph(count: int, seed: int = 0) -> str:
         ("<ol><li>a<ul><li>b</li></ul></li><li>c</li></ol>", "1. a\n  - b\n2. c"),
     ],
 )
-def test_items_have_the_numbers_that_the_page_shows(html: str, text: str):
+def test_items_have_the_numbers_shown_on_the_page(html: str, text: str):
     assert "\n".join(block.text for block in blocks(html)) == text
 
 
 @pytest.mark.parametrize("listing", ["<pre>code</pre>", "<ul><li>item</li></ul>", "<table><tr><td>a<td>b</table>"])
-def test_a_lead_in_is_marked_on_what_it_introduces(listing: str):
+def test_lead_in_is_marked_on_the_block_it_introduces(listing: str):
     assert under(blocks(f"<p>Do this:</p>{listing}")[-1]) == ("Do this:",)
     assert under(blocks(f"<p>Table 1. Names</p>{listing}")[-1]) == ("Table 1. Names",)
     assert under(blocks(f"<p>That was it.</p>{listing}")[-1]) == ()
 
 
-def test_a_note_an_item_and_a_term_are_marked_on_the_rest_of_them():
+def test_note_item_or_term_is_marked_on_its_remaining_blocks():
     note = '<div class="admonition note"><p class="admonition-title">Note</p><p>One.</p><p>Two.</p></div><p>After.</p>'
     assert [(b.text, under(b)) for b in blocks(note)] == [("Note", ()), ("One.\n\nTwo.", ("Note",)), ("After.", ())]
     item = blocks("<ul><li><p>Install</p><pre>pip</pre></li><li>Run</li></ul><pre>x</pre>")
@@ -82,7 +82,7 @@ def test_a_note_an_item_and_a_term_are_marked_on_the_rest_of_them():
     assert [(b.text, under(b)) for b in term] == [("columns:", ()), ("Sets the width.", ("columns:",))]
 
 
-def test_a_heading_in_an_item_begins_a_section_without_its_marks():
+def test_heading_in_an_item_starts_a_section_without_its_marks():
     document = read("<ul><li><p>Item</p><h2 id='b'>B</h2><p>Text.</p></li></ul>")
     assert blocks_of(document.sections[1]) == (Block("prose", "Text."),)
 
@@ -93,19 +93,19 @@ def test_a_heading_in_an_item_begins_a_section_without_its_marks():
 CODE = "\n".join(f"call_{n}(argument)" for n in range(20))
 
 
-def test_a_lead_in_goes_with_its_code():
+def test_lead_in_stays_with_its_code():
     found = texts(f"{paragraph(150)}<p>For example:</p><pre>{CODE}</pre>{paragraph(60)}")
     assert len(found) == 2
     assert found[1].startswith(f"For example:\n\n{CODE}")
 
 
 @pytest.mark.parametrize("last", ["Then run this:", "The example below does so."])
-def test_the_last_sentence_of_a_long_paragraph_goes_with_its_code(last: str):
+def test_last_sentence_of_a_long_paragraph_stays_with_its_code(last: str):
     found = texts(f"<p>{words(80)} {words(80, 1)} {last}</p><pre>{CODE}</pre>")
     assert any(text.startswith(f"{last}\n\n{CODE}") for text in found)
 
 
-def test_a_caption_below_a_listing_stays_with_it():
+def test_caption_below_a_listing_stays_with_it():
     for text in texts(f"{paragraph(110)}<pre>{CODE}</pre><p>Listing 7-1: How to call</p>{paragraph(120, 1)}"):
         assert (CODE in text) == ("Listing 7-1: How to call" in text)
 
@@ -134,14 +134,14 @@ def test_long_code_is_cut_between_its_functions():
     assert [part for text in found for part in text.split("\n\n\n")] == functions
 
 
-def test_a_session_is_cut_before_a_command():
+def test_terminal_session_is_cut_before_a_command():
     session = "\n".join(f">>> f({n})\n{n}\n{n + 1}" for n in range(80))
     found = texts(f"<pre>{escape(session)}</pre>")
     assert len(found) > 2
     assert all(text.startswith(">>> ") for text in found)
 
 
-def test_a_definition_stays_with_its_term_and_a_cell_with_its_signature():
+def test_definition_stays_with_its_term_and_a_cell_with_its_signature():
     entries = "".join(f"<dt>option_{n}</dt><dd>{words(30, n)}</dd>" for n in range(20))
     for text in texts(f"<p>Options:</p><dl>{entries}</dl>"):
         assert text.startswith("Options:\n")
@@ -154,19 +154,19 @@ def test_a_definition_stays_with_its_term_and_a_cell_with_its_signature():
         assert text.endswith("\na")
 
 
-def test_a_note_that_fits_is_not_torn():
+def test_note_that_fits_is_not_split():
     note = f'<div class="note"><h3 class="title">Caution</h3>{paragraph(60, 1)}{paragraph(60, 2)}</div>'
     found = texts(f"{paragraph(110)}{note}{paragraph(100, 3)}")
     assert any(f"Caution\n\n{words(60, 1)}\n\n{words(60, 2)}" in text for text in found)
 
 
-def test_a_signature_stays_with_the_beginning_of_its_description():
+def test_signature_stays_with_the_start_of_its_description():
     term = "<dt class='sig py' id='f'><span class='descname'>f</span>(a)</dt>"
     entry = f"<dl>{term}<dd>{paragraph(120)}{paragraph(120, 1)}</dd></dl>"
     assert texts(entry)[0].startswith("f(a)\n\nSo")
 
 
-def test_the_last_chunk_of_a_section_is_not_a_single_sentence():
+def test_last_chunk_of_a_section_is_not_a_single_sentence():
     found = chunks("".join(paragraph(20, n) for n in range(16)))
     assert len(found) > 1
     assert min(chunk.tokens for chunk in found) > 0.5 * max(chunk.tokens for chunk in found)
@@ -175,19 +175,19 @@ def test_the_last_chunk_of_a_section_is_not_a_single_sentence():
 # -- sections that only introduce
 
 
-def test_a_section_of_one_introducing_sentence_lists_its_subsections():
+def test_section_with_one_introductory_sentence_lists_its_subsections():
     document = "<p>There are two ways:</p><h2 id='a'>By hand</h2><p>A.</p><h2 id='b'>By machine</h2><p>B.</p>"
     first, *rest = chunks(document)
     assert (first.anchor, first.text) == ("t", "There are two ways:\n\n- By hand\n- By machine")
     assert [chunk.text for chunk in rest] == ["A.", "B."]
 
 
-def test_a_longer_section_lists_nothing():
+def test_longer_section_lists_nothing():
     found = texts(f"{paragraph(100)}<h2 id='a'>By hand</h2><p>A.</p>")
     assert found == [words(100), "A."]
 
 
-def test_a_short_section_begins_its_first_part_without_an_anchor():
+def test_short_section_starts_with_its_first_part_if_that_has_no_anchor():
     synopsis = (
         '<div class="refnamediv"><h2>CHECKPOINT</h2><p>CHECKPOINT — force a checkpoint</p></div>'
         '<div class="refsynopsisdiv"><h2>Synopsis</h2><pre>CHECKPOINT</pre></div>'
@@ -225,7 +225,7 @@ def squeezed(text: str) -> str:
 
 
 @given(pages, st.sampled_from([32, 48, 100]))
-def test_nothing_is_lost_and_the_budget_kept_on_any_page(html: str, size: int):
+def test_nothing_is_lost_and_the_budget_is_kept_on_any_page(html: str, size: int):
     document = read(html)
     for chunk in PlainChunker(MINILM, size)(document):
         assert chunk.tokens <= size
@@ -239,7 +239,7 @@ def test_nothing_is_lost_and_the_budget_kept_on_any_page(html: str, size: int):
 
 
 @given(pages, st.sampled_from([60, 120, 400]))
-def test_a_bond_is_kept_where_it_fits_on_any_page(html: str, size: int):
+def test_blocks_that_belong_together_share_a_chunk_if_they_fit(html: str, size: int):
     for section in read(html).sections:
         atoms = to_atoms(blocks_of(section))
         if any(len(atom.text) > size for atom in atoms):
@@ -251,7 +251,7 @@ def test_a_bond_is_kept_where_it_fits_on_any_page(html: str, size: int):
 
 
 @given(pages, st.sampled_from([20, 60, 120, 400]))
-def test_breaks_cost_least_of_all_ways_to_pack_any_page(html: str, size: int):
+def test_breaks_have_the_least_cost_on_any_page(html: str, size: int):
     packer = Packer(size, 0, 2, count_characters)
     for section in read(html).sections:
         atoms, weights = packer._cut_to_fit(to_atoms(blocks_of(section)))

@@ -39,13 +39,13 @@ def texts(html: str, size: int = 0) -> list[str]:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_ids_and_vectors_are_those_of_the_plain_text(name: str) -> None:
+def test_ids_and_vectors_equal_those_of_the_plain_text(name: str) -> None:
     page = Page(f"https://docs.example/{name}.html", (PAGES / f"{name}.html").read_bytes())
     chunks = PageCutter(IndexSettings(model="hash:16", dimension=16))(page).chunks
     assert digest(*(chunk.id for chunk in chunks), *(chunk.embed_hash for chunk in chunks))[:12] == RECORDED[name]
 
 
-def test_words_that_are_repeated_from_two_paragraphs_stay_two_paragraphs() -> None:
+def test_words_repeated_from_two_paragraphs_stay_two_paragraphs() -> None:
     words = " ".join(f"word{n}" for n in range(60))
     html = f"<main><h1>T</h1><p>{words} last</p><p>A short one follows here. {words}</p></main>"
     cut = PageCutter(IndexSettings(model="hash:16", dimension=16, chunk_size=90, chunk_overlap=12))
@@ -54,7 +54,7 @@ def test_words_that_are_repeated_from_two_paragraphs_stay_two_paragraphs() -> No
     assert all(chunk.embed_text.endswith(plain_text(chunk.text)) for chunk in chunks)
 
 
-def test_a_listing_that_is_cut_is_closed_and_opened_again_with_its_language() -> None:
+def test_cut_listing_is_closed_and_reopened_with_its_language() -> None:
     code = "\n".join(f"    call_{n}(a, b, c)" for n in range(60))
     found = texts(f"<p>Run this:</p><pre class='language-python'>def run():\n{code}</pre>", 64)
     assert len(found) > 2
@@ -62,7 +62,7 @@ def test_a_listing_that_is_cut_is_closed_and_opened_again_with_its_language() ->
     assert all(text.startswith("Run this:\n\n```python\ndef run():\n…\n    call_") for text in found[1:])
 
 
-def test_a_table_that_is_cut_repeats_its_head() -> None:
+def test_cut_table_repeats_its_header() -> None:
     rows = "".join(f"<tr><td><code>option-{n}</code></td><td>a | b is number {n}</td></tr>" for n in range(60))
     found = texts(f"<table><tr><th>Name</th><th>Meaning</th></tr>{rows}</table>", 64)
     assert len(found) > 2
@@ -70,7 +70,7 @@ def test_a_table_that_is_cut_repeats_its_head() -> None:
     assert sum(text.count(r"a \| b is number") for text in found) == 60
 
 
-def test_a_list_keeps_its_markers_and_what_its_items_hold() -> None:
+def test_list_keeps_its_markers_and_item_contents() -> None:
     items = "".join(f"<li>Step {n} is this<ul><li>with a part of it</li></ul></li>" for n in range(40))
     found = texts(f"<p>Do it:</p><ol>{items}</ol>", 64)
     assert len(found) > 2
@@ -79,7 +79,7 @@ def test_a_list_keeps_its_markers_and_what_its_items_hold() -> None:
     assert {line for line in lines if "part" in line} <= {"    - with a part of it", "-   - with a part of it"}
 
 
-def test_code_stands_in_its_item_and_a_note_is_quoted() -> None:
+def test_code_stays_in_its_item_and_a_note_is_quoted() -> None:
     html = (
         "<ul><li><p>Install <a href='../raydex.html#x'><code>raydex</code></a>:</p>"
         "<div class='highlight-bash'><div class='highlight'><pre>pip install raydex</pre></div></div></li></ul>"
@@ -93,7 +93,7 @@ def test_code_stands_in_its_item_and_a_note_is_quoted() -> None:
     )
 
 
-def test_a_listing_of_its_own_is_no_part_of_the_one_before() -> None:
+def test_separate_listing_is_not_joined_to_the_one_before() -> None:
     lines = {name: "\n".join(f"{name} = {n}" for n in range(20)) for name in "ab"}
     listings = "".join(f"<pre>{text}</pre>" for text in lines.values())
     one, two = texts(f"<p>Write one of these:</p>{listings}", 110)

@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).parents[3] / "collections"
 URL, BASE = "https://docs.test/guide/", "https://docs.test/"
 
 
-def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
+def test_url_is_crawled_folder_is_read_and_file_is_a_collection(tmp_path):
     crawled = compose_collection(URL, ["https://api.test/"])
     assert (crawled.name, crawled.sites[0].start_urls) == ("docs.test", (URL, "https://api.test/"))
     assert crawled == compose_collection(start_urls=[URL, "https://api.test/"])
@@ -79,27 +79,27 @@ def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
         ({"target": URL, "name": "Not A Name"}, "name is 'Not A Name'"),
     ],
 )
-def test_what_can_not_be_indexed_is_named_with_the_remedy(given, words):
+def test_unusable_target_is_named_with_the_remedy(given, words):
     with pytest.raises(InvalidCollection) as error:
         compose_collection(**given)
     assert words in str(error.value)
 
 
-def test_a_file_that_is_not_utf8_is_named(tmp_path):
+def test_file_with_a_wrong_encoding_is_named(tmp_path):
     file = tmp_path / "café.yaml"
     file.write_text('title: "Café"', "latin-1")
     with pytest.raises(InvalidCollection, match=r"café.yaml is not UTF-8"):
         load_collection(file)
 
 
-def test_only_what_looks_like_a_host_is_taken_for_a_url_without_its_beginning():
+def test_only_a_host_name_is_taken_for_a_url_without_its_scheme():
     for target in ("/no/such", "./docs", "../docs.d/x", "docs", "my docs.txt"):
         with pytest.raises(InvalidCollection) as error:
             compose_collection(target)
         assert "https" not in str(error.value), target
 
 
-def test_a_stored_collection_is_indexed_again_from_any_folder(tmp_path, monkeypatch):
+def test_stored_collection_is_reindexed_from_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
     first = compose_collection("docs", base_url=BASE, name="docs", index={"chunk_size": 80})
@@ -129,11 +129,11 @@ def test_single_keys_of_a_file_are_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)
-def test_the_collection_files_that_come_with_it_can_be_read(file):
+def test_bundled_collection_files_are_readable(file):
     assert load_collection(file).name
 
 
-def test_a_logo_is_a_picture_beside_the_file_and_is_kept_with_the_collection(tmp_path):
+def test_logo_is_an_image_next_to_the_file_and_stored_with_the_collection(tmp_path):
     file = tmp_path / "docs.yaml"
     (tmp_path / "logo.png").write_bytes(b"\x89PNG")
     file.write_text(f"sites: [{{start_urls: [{URL}]}}]\nlogo: logo.png")
@@ -146,14 +146,14 @@ def test_a_logo_is_a_picture_beside_the_file_and_is_kept_with_the_collection(tmp
 
 
 @pytest.mark.parametrize("logo", ["no.png", "https://x.test/a.png", "data:text/html;base64,PGI+", "docs.yaml"])
-def test_what_is_no_picture_is_no_logo(tmp_path, logo):
+def test_logo_must_be_an_image(tmp_path, logo):
     file = tmp_path / "docs.yaml"
     file.write_text(f"sites: [{{start_urls: [{URL}]}}]\nlogo: '{logo}'")
     with pytest.raises(InvalidCollection, match=r"logo: '.*' is no picture: give a file \(.svg, .png"):
         load_collection(file)
 
 
-def test_a_default_has_one_home():
+def test_each_default_is_declared_once():
     """Collection file, flags and the settings that a run ends in agree, however the collection is described."""
     assert Site(start_urls=[URL]).hosts() == [CrawlSettings(start_urls=(URL,))]
     assert IndexChoices(model=IndexSettings().model).settings() == IndexSettings()

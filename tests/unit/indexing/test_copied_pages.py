@@ -26,21 +26,21 @@ def copies(same: bool | set[frozenset[str]], **canonical: str) -> dict[str, str]
     return {url.rpartition("/")[2]: to.rpartition("/")[2] for url, to in found.items()}
 
 
-def test_a_canonical_counts_only_if_it_was_fetched_and_has_the_same_text():
+def test_canonical_counts_only_if_fetched_with_the_same_text():
     assert copies(True, a="", copy="a", b="never", d="d") == {"copy": "a"}
     assert copies(False, a="", copy="a") == {}
     front = copies({frozenset(("index", "copy"))}, start="", one="start", two="start", index="", copy="index")
     assert front == {"copy": "index"}
 
 
-def test_chains_end_at_their_end_and_circles_at_their_best_url():
+def test_chains_end_at_the_last_url_and_cycles_at_the_best_one():
     assert copies(True, a="b", b="c", c="") == {"a": "c", "b": "c"}
     assert copies(True, aa="b", b="aa") == {"aa": "b"}
     assert copies(True, c1="c2", c2="c3", c3="c1") == {"c2": "c1", "c3": "c1"}
     assert copies(True, x="c2", c1="c2", c2="c1") == {"x": "c1", "c2": "c1"}
 
 
-def test_the_better_spelling_is_the_page():
+def test_better_spelling_of_a_url_is_the_page():
     def best(*urls: str, html: bool = True) -> set[str]:
         pages = [NamedPage(url, None, url, html or not url.endswith(".md")) for url in urls]
         found = CopyCandidates.among(pages).copies(lambda one, other: True)
@@ -54,20 +54,20 @@ def test_the_better_spelling_is_the_page():
     assert best(f"{SITE}/default.aspx?p=1", f"{SITE}/?p=1") == {f"{SITE}/?p=1"}
 
 
-def test_a_query_that_gives_the_same_bytes_makes_no_second_page():
+def test_query_string_with_the_same_bytes_makes_no_second_page():
     pages = {"": "h", "index.html": "h", "index.html?x=1": "h", "?x=1": "h", "a": "a", "a?p=2": "b", "b?x=1": "h"}
     found = copies_by_bytes(pages)
     assert found == dict.fromkeys(["index.html", "index.html?x=1", "?x=1"], "")
 
 
-def test_a_page_spelt_as_a_copy_with_its_text_is_a_copy_too():
+def test_other_spelling_of_a_copy_with_its_text_is_a_copy_too():
     pages = {"x": "1", "x.html": "1", "x/index.html": "2", "x.md": "3", "new": "1"}
     assert copies_by_bytes(pages, x="new") == {"x": "new", "x.html": "new"}
     assert copies_by_bytes(pages | {"new": "4"}, x="new") == {"x.html": "x"}
     assert copies_by_bytes({"x/": "1", "x.html": "1"}, **{"x/": "x.html"}) == {"x/": "x.html"}  # as the site says
 
 
-def test_every_pair_that_is_compared_has_sketches():
+def test_every_compared_pair_has_sketches():
     pages = [NamedPage(f"{SITE}/{url}", f"{SITE}/o" if url == "x" else None, bytes_, True)
              for url, bytes_ in {"x": "1", "x.html": "1", "x/index.html": "2", "o": "1", "p": "3"}.items()]  # fmt: skip
     candidates, compared = CopyCandidates.among(pages), set[str]()
@@ -83,7 +83,7 @@ def test_every_pair_that_is_compared_has_sketches():
 
 
 @pytest.mark.parametrize("loop", [False, True], ids=["a chain", "a circle"])
-def test_a_site_of_copies_takes_no_longer_than_its_pages(loop):
+def test_site_of_copies_takes_no_longer_than_its_pages(loop):
     """50,000 pages that name one another are compared once each: a walk from each of them would hardly end."""
     count, compared = 50_000, 0
 
@@ -131,7 +131,7 @@ def article(topic: str, more: str = "") -> str:
 LONG = " ".join(f"Word {n} of a long text that says something." for n in range(60))
 
 
-def test_a_text_is_the_same_whatever_stands_around_it():
+def test_text_is_the_same_in_any_surroundings():
     assert is_same(sketch(article("install")), sketch(article("install", "<a href=b>Next</a>")))
     old, new = (f"<main><h1>T</h1><p>{LONG}</p><p>As of version {version}.</p></main>" for version in ("1.0", "2.0"))
     assert is_same(sketch(old), sketch(new))
@@ -139,7 +139,7 @@ def test_a_text_is_the_same_whatever_stands_around_it():
     assert is_same(markdown, sketch(new))
 
 
-def test_texts_that_differ_are_not_the_same():
+def test_different_texts_are_not_the_same():
     assert not is_same(sketch(article("install")), sketch(article("upgrade")))
     assert not is_same(sketch("<main><h1>A</h1><p>One.</p>"), sketch("<main><h1>B</h1><p>One.</p>"))
     assert not is_same(sketch("<main><h1>A</h1><p>One.</p>"), sketch("<main><h1>A</h1><p>Two.</p>"))
@@ -148,7 +148,7 @@ def test_texts_that_differ_are_not_the_same():
     )
 
 
-def test_a_run_may_not_lose_most_of_the_text():
+def test_run_must_not_lose_most_of_the_text():
     def refusal(before: int, after: int, most: float) -> str:
         return loss_refusal(before, after, most, "publish it")
 
@@ -178,7 +178,7 @@ class StoredPages:
         self.sketches |= sketches
 
 
-def test_many_pages_are_compared_by_several_processes_with_a_word_about_it():
+def test_many_pages_are_compared_by_several_processes_with_a_message():
     """One of them can't be read: it is a page of its own."""
     pairs = [(f"{SITE}/{n}", f"{SITE}/{n}/") for n in range(SKETCHED + 2)]
     bodies = {url: f"{article(f'step{one}')}<!-- {url} -->".encode() for one, pair in enumerate(pairs) for url in pair}

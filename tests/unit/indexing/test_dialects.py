@@ -34,7 +34,7 @@ CONSTRUCTS = [
 
 
 @pytest.mark.parametrize(("kind", "text"), CONSTRUCTS)
-def test_what_looks_like_a_dialect_in_code_is_shown_as_it_is(kind, text):
+def test_dialect_syntax_in_code_is_shown_verbatim(kind, text):
     assert shown(f"Text.\n\n````\n{text}\n\n{text}\n````\n", kind) == f"Text.\n{text}\n\n{text}"
     assert shown(f"Use ``` {text} ``` here.\n", kind) == f"Use {text} here."
     assert shown(f"- One\n\n  1. Two\n\n     ~~~~\n     {text}\n     ~~~~\n", kind).endswith(f"\n{text}")
@@ -42,7 +42,7 @@ def test_what_looks_like_a_dialect_in_code_is_shown_as_it_is(kind, text):
 
 
 @pytest.mark.parametrize(("kind", "text"), [case for case in CONSTRUCTS if case[0] != MDX])
-def test_what_looks_like_a_dialect_in_indented_code_is_shown_as_it_is(kind, text):
+def test_dialect_syntax_in_indented_code_is_shown_verbatim(kind, text):
     assert shown(f"Text.\n\n    {text}\n    a\n", kind) == f"Text.\n{text}\na"
     assert shown(f"- One\n\n      {text}\n      a\n", kind) == f"- One\n{text}\na"
 
@@ -64,7 +64,7 @@ def within(text: str, first: str, then: str) -> str:
 
 
 @pytest.mark.parametrize(("kind", "text"), BOXES)
-def test_a_box_is_read_in_lists_in_quotations_and_in_boxes(kind, text):
+def test_box_is_read_inside_lists_quotations_and_boxes(kind, text):
     text = text.replace(" {.a}", "")
     listed = within(text, "  ", "  ")
     assert shown(f"- Item\n\n{listed}- Next\n", kind) == "- Item\n  Title\n  Boxed words.\n- Next"
@@ -95,13 +95,13 @@ def test_a_box_is_read_in_lists_in_quotations_and_in_boxes(kind, text):
         (VUE, "[a]({{ b }}) and [c]({{ d | e }}/f).", "a and c."),
     ],
 )  # fmt: skip
-def test_what_generators_show_of_it_is_read(kind, text, words):
+def test_dialect_is_read_as_generators_publish_it(kind, text, words):
     assert shown(text, kind) == words
 
 
 @pytest.mark.parametrize(
     "sign", ["{/* ", "<a {", "{{< ", "{% ", '<a b="{{ ', "{a}``b` ", "[a]({{ ", "{% comment %} ", '=== "', "{: "]
 )
-def test_what_does_not_end_is_text_and_takes_no_time(sign):
+def test_unclosed_syntax_is_text_and_takes_no_time(sign):
     for kind in (TEMPLATE, MDX, MYST, PYTHON, VUE):
         assert "Last words." in shown(f"{sign}\n" * 1_000 + "\n\nLast words.\n", kind)

@@ -21,24 +21,24 @@ def found(html: str) -> list[tuple[str, str, str]]:
     return [(part.anchor, part.headings[-1], text_of(part)) for part in sections(html)[1:-1]]
 
 
-def test_the_text_after_an_entry_without_definition_is_the_entrys():
+def test_text_after_an_entry_without_definition_belongs_to_the_entry():
     html = f"{entry('a')}<p>A is.</p><pre>a()</pre>{entry('b')}<p>B is.</p><h2 id='h'>H</h2><p>Other.</p>"
     assert found(html) == [("a", "a", "a()\nA is.\na()"), ("b", "b", "b()\nB is."), ("h", "H", "Other.")]
 
 
-def test_an_entry_with_a_definition_ends_with_it():
+def test_entry_with_a_definition_ends_with_it():
     expected = [("h", "H", "Other."), ("a", "a", "a()\nA is.")]
     assert found(f"<h2 id='h'>H</h2>{entry('a', '<p>A is.</p>')}<p>Other.</p>") == expected
 
 
-def test_entries_in_a_row_share_the_text_of_the_last():
+def test_consecutive_entries_share_the_text_of_the_last():
     expected = [("a", "a", "a()\nb()\nBoth are.")]
     assert found(f"{entry('a')}{entry('b')}<p>Both are.</p>") == expected
     assert found(f"{entry('a')}{entry('b', '<p>Both are.</p>')}") == expected
     assert sections(f"{entry('a')}{entry('b')}<p>Both are.</p>")[1].anchors == ("m", "b", "a")
 
 
-def test_all_terms_of_an_entry_are_shown_whatever_their_marks():
+def test_all_terms_of_an_entry_are_shown():
     terms = "<dt id='a'>Function: <em>int</em> <strong>a</strong></dt><dt id='b'>Function: b</dt>"
     assert found(f"<dl>{terms}<dd>Both are.</dd></dl>") == [
         ("a", "Function: int a", "Function: int a\nFunction: b\nBoth are.")
@@ -46,18 +46,18 @@ def test_all_terms_of_an_entry_are_shown_whatever_their_marks():
     assert found("<dl><dt id='c'>Plain</dt><dd>It is.</dd></dl>") == [("c", "Plain", "It is.")]
 
 
-def test_the_text_after_a_box_is_not_that_of_an_entry_in_it():
+def test_text_after_a_box_does_not_belong_to_an_entry_inside_it():
     html = f"<div class='note'><p>See.</p>{entry('a')}</div><p>Other.</p>"
     assert found(html) == [("a", "a", "a()")]
     assert text_of(sections(html)[0]).endswith("Other.")
 
 
-def test_what_introduces_the_next_entries_is_not_the_text_of_the_one_before():
+def test_introduction_of_the_next_entries_is_not_text_of_the_previous_one():
     for lead in ("<p class='rubric'>Methods</p>", "<p>These count:</p>", "<span id='b'></span>"):
         assert found(f"{entry('a')}<p>A is.</p>{lead}{entry('b')}<p>B is.</p>")[0] == ("a", "a", "a()\nA is.")
 
 
-def test_a_signature_alone_has_the_names_of_what_it_holds():
+def test_signature_without_text_lists_the_names_it_contains():
     term = '<dt class="sig" id="C">class <code class="descname">C</code></dt>'
     outer, inner = with_outlines(sections(f"<dl>{term}<dd>{entry('C.f', '<p>F.</p>')}</dd></dl>"))[1:3]
     assert [block.text for block in blocks_of(outer)] == ["class C", "- C.f"]

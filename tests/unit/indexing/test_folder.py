@@ -16,7 +16,7 @@ from pipelines.records import content_hash
         ("https://x/", "a b/c#d?e~(f).html", "https://x/a%20b/c%23d%3Fe~(f).html"),
     ],
 )
-def test_a_file_stands_for_the_base_url_and_its_path_quoted_where_a_url_must_be(base, path, url, tmp_path):
+def test_file_url_is_the_base_url_plus_its_path_quoted_if_necessary(base, path, url, tmp_path):
     for folder in (tmp_path, tmp_path / "docs [v2]"):  # one that is there is no glob
         folder.mkdir(exist_ok=True)
         assert FolderSettings(path=str(folder), base_url=base).url_of(f"{folder}/{path}") == url
@@ -37,7 +37,7 @@ def names(root: Path, path: str = "{}", **chosen: tuple[str, ...]) -> list[str]:
     return [folder.url_of(file).removeprefix("https://x/") for file in folder.files()[1]]
 
 
-def test_links_that_lead_back_are_not_followed_and_others_are(mirror, tmp_path_factory):
+def test_cyclic_links_are_not_followed_and_others_are(mirror, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "c.html").write_text("x")
     (elsewhere / "back").symlink_to(mirror)
@@ -47,13 +47,13 @@ def test_links_that_lead_back_are_not_followed_and_others_are(mirror, tmp_path_f
     assert names(mirror) == ["en/_modules/b.md", "en/a.html", "en/d.html", "en/down/c.html"]
 
 
-def test_a_name_that_is_not_utf8_is_told(mirror: Path) -> None:
+def test_non_utf8_file_name_is_reported(mirror: Path) -> None:
     Path(os.fsdecode(os.fsencode(mirror) + b"/caf\xe9.html")).write_text("x")
     with pytest.raises(NoSuchFolder, match=r"caf\\xe9.html' is not UTF-8: rename it"):
         names(mirror)
 
 
-def test_files_that_can_be_read_are_found_but_hidden_ones_and_patterns_on_the_url_choose(mirror: Path) -> None:
+def test_readable_files_are_found_except_hidden_and_excluded_ones(mirror: Path) -> None:
     (mirror / "en" / "_sources").mkdir()
     (mirror / "en" / "_sources" / "a.rst.txt").write_text("x")
     assert names(mirror) == ["en/_modules/b.md", "en/a.html"]
@@ -71,22 +71,22 @@ def test_files_that_can_be_read_are_found_but_hidden_ones_and_patterns_on_the_ur
         ("file://{}/en", ["_modules/b.md", "a.html"]),  # a bucket from its prefix: only its file system is another
     ],
 )
-def test_what_a_path_counts_from(path: str, urls: list[str], mirror: Path) -> None:
+def test_base_folder_of_a_path(path: str, urls: list[str], mirror: Path) -> None:
     assert names(mirror, path) == urls
 
 
-def test_a_folder_that_is_not_there_is_an_error_that_names_it() -> None:
+def test_missing_folder_is_an_error_with_its_name() -> None:
     with pytest.raises(NoSuchFolder, match="/nowhere/at/all"):
         names(Path("/nowhere/at/all"))
 
 
 @pytest.mark.parametrize("url", ["docs.example.com", "ftp://x/", "https://x/?q=1", "https://x/#a"])
-def test_a_base_url_that_cannot_be_cited_is_an_error(url: str, tmp_path: Path) -> None:
+def test_base_url_that_cannot_be_cited_is_an_error(url: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="base URL"):
         FolderSettings(path=str(tmp_path), base_url=url)
 
 
-def test_an_unchanged_file_is_left_where_it_is() -> None:
+def test_body_of_an_unchanged_file_is_not_loaded() -> None:
     folder, known = FolderSettings(path="/docs", base_url="https://x/"), content_hash(b"<p>x</p>", "text/html", None)
     assert folder.page("/docs/a.html", "https://x/a.html", b"<p>x</p>", known).body is None
     assert folder.page("/docs/a.html", "https://x/a.html", b"<p>y</p>", known).body == b"<p>y</p>"
@@ -107,7 +107,7 @@ LINKS = """A [page](../other/page.md#part "title") and [its neighbour](<next one
 """
 
 
-def test_links_to_sources_lead_to_where_those_are_published(tmp_path: Path) -> None:
+def test_links_to_sources_lead_to_their_published_urls(tmp_path: Path) -> None:
     folder = FolderSettings(path=str(tmp_path), base_url="https://x.org/docs/", url_style="directory")
     file = f"{tmp_path}/guide/start.md"
     text = (folder.page(file, "https://x.org/docs/guide/start/", LINKS.encode(), None).body or b"").decode()

@@ -21,7 +21,7 @@ TYPES = [(entry, kind) for entry in formats.FORMATS for kind in entry.media_type
 
 
 @pytest.mark.parametrize(("entry", "suffix"), SUFFIXES, ids=[suffix for _, suffix in SUFFIXES])
-def test_a_suffix_means_the_same_everywhere(entry, suffix, tmp_path):
+def test_suffix_has_one_meaning_everywhere(entry, suffix, tmp_path):
     url = f"https://d.test/page.{suffix}"
     assert looks_binary(url) is not entry.linked
     for vague in formats.VAGUE_TYPES:
@@ -38,7 +38,7 @@ def test_a_suffix_means_the_same_everywhere(entry, suffix, tmp_path):
 
 
 @pytest.mark.parametrize(("entry", "kind"), TYPES, ids=[kind for _, kind in TYPES])
-def test_a_media_type_means_the_same_everywhere(entry, kind):
+def test_media_type_has_one_meaning_everywhere(entry, kind):
     url = "https://d.test/page"
     assert page_refusal({"content-type": kind}, url) == ""
     assert parse_content_type(kind, url)[0] == entry.media_type
@@ -47,7 +47,7 @@ def test_a_media_type_means_the_same_everywhere(entry, kind):
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/zip"])
-def test_an_unknown_type_is_refused_everywhere(kind):
+def test_unknown_type_is_refused_everywhere(kind):
     url = "https://d.test/page"
     assert kind in page_refusal({"content-type": kind}, url)
     assert page_from_reply(HttpReply(url, 200, {"content-type": kind}, b"words"), None).state == "skipped"
@@ -56,29 +56,29 @@ def test_an_unknown_type_is_refused_everywhere(kind):
 
 
 @pytest.mark.parametrize(("entry", "kind"), TYPES, ids=[kind for _, kind in TYPES])
-def test_the_size_limit_is_the_formats(entry, kind):
+def test_size_limit_comes_from_the_format(entry, kind):
     with pytest.raises(UnreadablePage, match=f"at most {entry.max_bytes:,} are read"):
         read_page(Page("https://d.test/page", b"x" * (entry.max_bytes + 1), kind))
 
 
-def test_a_larger_page_may_take_longer():
+def test_larger_page_gets_more_time():
     assert formats.HTML.limit_s(0) == formats.HTML.timeout_s
     # SQLite's page of requirements, at what it takes on an idle core
     assert formats.HTML.limit_s(1_850_000) > 5 * 0.65 * 1.85
 
 
-def test_every_reader_is_a_function_that_exists():
+def test_every_reader_is_an_existing_function():
     assert all(callable(reader_of(entry)) for entry in formats.FORMATS)
 
 
-def test_the_table_is_loaded_without_any_parser():
+def test_table_is_loaded_without_any_parser():
     parsers = {"docutils", "lxml", "markdown_it", "nbformat", "pypdfium2"}
     code = f"import sys, pipelines.indexing.reading.formats; print(sorted({parsers} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_no_suffix_and_no_type_belongs_to_two_formats():
+def test_no_suffix_or_type_belongs_to_two_formats():
     assert len({suffix for _, suffix in SUFFIXES}) == len(SUFFIXES)
     assert len({kind for _, kind in TYPES}) == len(TYPES)
     assert BINARY_SUFFIXES.isdisjoint(suffix for _, suffix in SUFFIXES)

@@ -28,12 +28,12 @@ CONTENTS = {
 
 
 @pytest.mark.parametrize("contents", CONTENTS.values(), ids=CONTENTS)
-def test_a_list_of_the_parts_of_the_page_below_is_no_text(contents):
+def test_list_of_the_parts_of_the_page_is_removed(contents):
     expected = "\n".join(["It counts.", *(f"It is about {name} and more." for name in NAMES)])
     assert text(f"<main><h1>Pairs</h1><p>It counts.</p>{contents}{PARTS}</main>") == expected
 
 
-def test_what_stands_beside_a_list_of_the_parts_of_the_page_stays():
+def test_text_next_to_a_list_of_page_parts_stays():
     html = f"<body><div><div>How to count pairs</div><div>Contents</div><ul>{ITEMS}</ul></div><h1>1. Pairs</h1>{PARTS}"
     assert text(html).startswith("How to count pairs\nIt is about pair?")
     rows = "".join(f"<tr><td>boolean</td><td>{link}</td></tr>" for link in LINKS)
@@ -48,11 +48,11 @@ STAYS = {
 
 
 @pytest.mark.parametrize("html", STAYS.values(), ids=STAYS)
-def test_links_that_are_part_of_the_text_stay(html):
+def test_links_inside_the_text_stay(html):
     assert "pair?" in text_of(read_html(f"<main><h1>Pairs</h1><p>It counts.</p>{html}{PARTS}</main>").sections[0])
 
 
-def test_a_menu_before_the_first_heading_of_a_page_without_main_content_is_no_text():
+def test_menu_before_the_first_heading_without_main_content_is_removed():
     menu = "".join(f'<tr><td>{n}</td><td><a href="p{n}.html">Chapter {n}</a></td></tr>' for n in range(1, 9))
     page = read_html(f"<div><div><table>{menu}</table></div></div><div><h3>12 Pairs</h3><p>It counts.</p></div>")
     assert [(part.headings, text_of(part)) for part in page.sections] == [(("12 Pairs",), "It counts.")]
@@ -70,16 +70,16 @@ TOOL = '<a href="src/%s.html#L1">%s</a>'
         f"<p>It counts words.</p><div>{TOOL % ('a', 'Source')} | {TOOL % ('b', 'Edit this page')}</div>",
     ],
 )
-def test_links_to_the_source_of_what_stands_before_are_no_text(html):
+def test_source_links_are_removed(html):
     assert text(f"<main><h1>Pairs</h1>{html}</main>") == "It counts words."
 
 
-def test_a_signature_ends_before_its_source():
+def test_signature_ends_before_its_source_link():
     html = f'<dl><dt id="sum"><code>sum(x)</code> {TOOL % ("a", "[source]")}</dt><dd>It counts.</dd></dl>'
     assert text(f"<main><h1>Pairs</h1><p>Pairs.</p>{html}</main>") == "Pairs.\nIt counts."
 
 
-def test_a_sentence_may_end_in_a_link_to_a_source():
+def test_sentence_can_end_with_a_link_to_a_source():
     html = f"<p>Read the {TOOL % ('a', 'source')}</p><p>Data: {TOOL % ('b', 'Source')} of 2020.</p>"
     assert text(f"<main><h1>Pairs</h1>{html}</main>") == "Read the source\n\nData: Source of 2020."
 
@@ -89,7 +89,7 @@ def documents(below: str):
     return [read_html(page) for page in pages]
 
 
-def test_lines_of_links_that_stand_on_most_pages_are_layout_below_a_heading_too():
+def test_link_lines_on_most_pages_are_layout_even_below_a_heading():
     for line in (
         '<p><a href="m.html">Manual</a> | <a href="i.html">Index</a></p>',
         "<ul><li><a href='m.html'>Manual</a></li></ul>",
@@ -101,7 +101,7 @@ def test_lines_of_links_that_stand_on_most_pages_are_layout_below_a_heading_too(
         ]
 
 
-def test_sentences_and_code_that_stand_on_most_pages_stay_below_a_heading():
+def test_sentences_and_code_on_most_pages_stay_below_a_heading():
     pages = documents('<p>Read <a href="w.html">the warning</a>.</p><pre>make</pre>')
     layout = learn_layout(pages)
     assert {tuple(block.kind for block in blocks_of(layout.strip(page).sections[0])) for page in pages} == {

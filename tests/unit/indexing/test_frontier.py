@@ -40,7 +40,7 @@ def test_each_url_is_handed_out_once(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("budget", [1, 5, 17])
-def test_exactly_as_many_good_pages_as_the_budget(seed, budget):
+def test_number_of_good_pages_equals_the_budget(seed, budget):
     graph = {"0": [str(n) for n in range(1, 60)]}
     ok = {"0", *(str(n) for n in range(1, 60) if n % 3)}
     random.seed(seed)
@@ -51,7 +51,7 @@ def test_exactly_as_many_good_pages_as_the_budget(seed, budget):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_depth_is_that_of_the_shortest_way(seed):
+def test_depth_is_the_length_of_the_shortest_path(seed):
     graph = random_graph(seed)
     shortest, level = {"0": 0}, ["0"]
     while level:
@@ -66,7 +66,7 @@ def test_depth_is_that_of_the_shortest_way(seed):
 
 @pytest.mark.parametrize("depth", [None, 6])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_budget_brings_the_same_pages_whichever_answer_first(seed, depth):
+def test_page_budget_selects_the_same_pages_in_any_reply_order(seed, depth):
     graph = random_graph(seed, size=200)
     ok = {url for url in graph if random.random() < 0.8}
 
@@ -77,7 +77,7 @@ def test_a_budget_brings_the_same_pages_whichever_answer_first(seed, depth):
     assert len({frozenset(pages(order)) for order in range(6)}) == 1
 
 
-def test_a_stopped_frontier_hands_out_nothing():
+def test_stopped_frontier_hands_out_nothing():
     frontier = Frontier()
     frontier.add(FrontierEntry("a"))
     frontier.stop()

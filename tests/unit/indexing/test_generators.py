@@ -11,7 +11,7 @@ from tests.kit.sectioning import NAMES, PAGES, problems, read_golden, read_html,
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_golden_page_has_the_sections_that_a_reader_would_recognise(name):
+def test_golden_page_has_the_sections_a_reader_would_recognize(name):
     """Its `.txt` is what was read and found right: signatures, labels of tabs, listings with their lines, no frame."""
     sections = read_golden(name).sections
     assert shown(sections) == (PAGES / f"{name}.txt").read_text()
@@ -35,12 +35,12 @@ def test_every_generator_that_changes_pages_has_a_golden_page():
     ],
     ids=["unknown key", "no name", "unknown key of sources", "bad selector"],
 )
-def test_a_table_that_is_wrong_is_named_with_what_is_wrong(keys, said):
+def test_wrong_table_is_named_with_its_mistake(keys, said):
     with pytest.raises(WrongTable, match=rf"^exdoc\.yaml: .*{said}"):
         generator_of("exdoc.yaml", keys)
 
 
-def test_a_long_tab_is_a_section_under_its_label():
+def test_long_tab_is_a_section_under_its_label():
     panel = "<p>" + "Words of a long tab. " * 100 + "</p>"
     page = read_html(
         '<main><h1 id="a">A</h1><p>Choose.</p><div>'
@@ -65,7 +65,7 @@ NO_SOURCES = {
 
 
 @pytest.mark.parametrize("html", NO_SOURCES.values(), ids=NO_SOURCES)
-def test_a_page_that_only_leads_elsewhere_is_no_source(html):
+def test_page_that_only_redirects_is_no_source(html):
     assert read_html(html).sections == ()
 
 
@@ -80,7 +80,7 @@ SEARCHABLE = {
 
 
 @pytest.mark.parametrize("html", SEARCHABLE.values(), ids=SEARCHABLE)
-def test_a_page_with_text_is_read_though_it_has_a_place_for_results_of_a_search(html):
+def test_page_with_text_is_read_although_it_has_a_search_result_box(html):
     (section,) = read_html(html).sections
     assert section.headings == ("T",)
 
@@ -103,7 +103,7 @@ def test_links_below_an_introduction_and_links_to_other_sites_are_text():
         '<div id="app"><p>Please enable JavaScript to continue.</p></div>',
     ],
 )
-def test_a_page_that_a_script_fills_is_not_indexed(body):
+def test_page_filled_by_a_script_is_not_indexed(body):
     with pytest.raises(UnreadablePage) as error:
         read_html(f'<html><head><title>App</title></head><body>{body}<script src="main.js"></script></body></html>')
     assert error.value.reason == NEEDS_JAVASCRIPT
@@ -117,5 +117,5 @@ def test_a_page_that_a_script_fills_is_not_indexed(body):
         '<div id="app"><h1>Guide</h1><p>Rendered on the server.</p></div>',
     ],
 )
-def test_a_short_page_with_scripts_is_indexed(body):
+def test_short_page_with_scripts_is_indexed(body):
     assert len(read_html(f'<body>{body}<script src="main.js"></script></body>').sections) == 1

@@ -62,32 +62,32 @@ def block(code: str) -> str:
         ("```{literalinclude} /src/a.py\n---\nlanguage: python\nlines: 4-5\n---\n```", block(MAIN)),
     ],
 )  # fmt: skip
-def test_a_page_has_what_it_includes(said, shown, repository):
+def test_page_contains_its_includes(said, shown, repository):
     done = filled(repository, f"Before.\n\n{said}\n\nAfter.\n")
     assert done == f"Before.\n\n{shown or ''}\n\nAfter.\n"
 
 
-def test_what_is_included_in_code_or_in_a_list_stays_there(repository):
+def test_include_in_code_or_a_list_stays_inside_it(repository):
     text = '- Do:\n\n    ```python hl_lines="2"\n    --8<-- "src/a.py:main"\n    ```\n\n    --8<-- "docs/note.md"\n'
     shown = '- Do:\n\n    ```python hl_lines="2"\n    def main():\n        return 1\n    ```\n\n    Note *well*.\n'
     assert filled(repository, text) == shown
 
 
-def test_a_source_of_sphinx_has_it_as_its_own_directive(repository):
+def test_sphinx_include_becomes_the_matching_directive(repository):
     said = ".. literalinclude:: ../../src/a.py\n   :language: python\n   :lines: 4-5\n\n"
     said += ".. include:: ../note.md\n   :parser: x\n"
     shown = "\n.. code-block:: python\n\n   def main():\n       return 1\n\n\n\n\nNote *well*.\n\n"
     assert filled(repository, said, "docs/en/guide/page.rst") == shown
 
 
-def test_what_a_source_of_sphinx_includes_begins_and_ends_a_paragraph(repository):
+def test_sphinx_include_starts_and_ends_a_paragraph(repository):
     (repository / "docs/part.rst").write_text("Part\n====\n\nText.\n")
     said = "Before.\n.. include:: ../../part.rst\n.. include:: ../../part.rst\nAfter."
     part = "\nPart\n====\n\nText.\n"
     assert filled(repository, said, "docs/en/guide/page.rst") == f"Before.\n{part}\n{part}\nAfter."
 
 
-def test_a_fragment_without_a_format_is_text_of_the_page_unless_it_is_asked_for_as_code(repository):
+def test_fragment_without_a_format_is_page_text_unless_included_as_code(repository):
     (repository / "docs/part.rst.inc").write_text("Part\n====\n\n.. include:: note.md\n")
     (repository / "docs/LICENSE").write_text("Free.\n")
     said = ".. include:: ../../part.rst.inc\n.. include:: ../../LICENSE\n   :literal:\n"
@@ -96,7 +96,7 @@ def test_a_fragment_without_a_format_is_text_of_the_page_unless_it_is_asked_for_
     assert filled(repository, '--8<-- "docs/LICENSE"\n') == "Free.\n"
 
 
-def test_a_component_that_is_imported_from_a_page_is_its_text(repository):
+def test_component_imported_from_a_page_becomes_its_text(repository):
     (repository / "docs/_part.mdx").write_text("import Note from './note.md'\n\nA part.\n\n<Note />\n")
     said = "import Part from '@site/docs/_part.mdx'\n\n<Part of='it' />\n<Other />\n\n```jsx\n<Part />\n```\n"
     shown = said.replace("<Part of='it' />", "import Note from './note.md'\n\nA part.\n\nNote *well*.")
@@ -104,14 +104,14 @@ def test_a_component_that_is_imported_from_a_page_is_its_text(repository):
     assert Includes(LocalFileSystem(), str(repository))("a.mdx", b"<Other />\n") == b"<Other />\n"
 
 
-def test_a_file_that_is_imported_by_the_raw_loader_is_code(repository):
+def test_file_imported_by_the_raw_loader_is_code(repository):
     said = "import A from '!!raw-loader!../../../src/a.py'\n\n<CodeBlock language={'py'}>{A}</CodeBlock>\n\n"
     said += "<CodeBlock>{B}</CodeBlock>\n"
     shown = said.replace("<CodeBlock language={'py'}>{A}</CodeBlock>", block(ALL.strip()))
     assert filled(repository, said) == shown
 
 
-def test_an_include_of_nothing_goes_but_for_one_that_an_example_shows(repository):
+def test_empty_include_is_removed_except_in_an_example(repository):
     text = '{* gone.py *}\nProse.\n\n```html\n{% include "header.html" %}\n```\n'
     assert filled(repository, text) == '\nProse.\n\n```html\n{% include "header.html" %}\n```\n'
 
@@ -124,13 +124,13 @@ def test_an_include_of_nothing_goes_but_for_one_that_an_example_shows(repository
         ("// ANCHOR: part", "// ANCHOR_END: part"),
     ],
 )
-def test_a_part_stands_between_its_marks_in_any_language(begin, end, repository):
+def test_region_is_found_between_its_markers_in_any_language(begin, end, repository):
     (repository / "src" / "a.ts").write_text(f"// #region part2\n0\n{begin}\nlet a\n{end}\nlet b\n")
     assert filled(repository, "<<< @/src/a.ts#part{1} [title]\n") == "```typescript\nlet a\n```\n"
 
 
 @pytest.mark.parametrize("text", ['A `--8<-- "src/a.py"` in prose.', ';--8<-- "src/a.py"', "Plain.", "```\ncode\n```"])
-def test_a_page_that_includes_nothing_is_left_as_it_is(text, repository):
+def test_page_without_includes_is_unchanged(text, repository):
     includes, body = Includes(LocalFileSystem(), str(repository)), text.encode()
     assert includes(str(repository / "page.md"), body) is body and not includes.pages
 
@@ -143,7 +143,7 @@ def test_a_page_that_includes_nothing_is_left_as_it_is(text, repository):
         *("x" * 300, "big.txt"),
     ],
 )
-def test_nothing_outside_the_repository_and_nothing_hidden_is_read(name, repository, tmp_path):
+def test_nothing_outside_the_repository_and_no_hidden_file_is_read(name, repository, tmp_path):
     (tmp_path / "secret.txt").write_text("secret")
     guide = repository / "docs" / "en" / "guide"
     for hidden in (repository / ".git" / "config", repository / ".env", repository / ".git" / "link.txt"):
@@ -156,14 +156,14 @@ def test_nothing_outside_the_repository_and_nothing_hidden_is_read(name, reposit
     assert filled(repository, f"{{* {name} *}}\n--8<-- '{name}'\n").strip() == ""
 
 
-def test_a_folder_without_a_repository_ends_at_its_root(repository):
+def test_includes_outside_a_folder_without_a_repository_are_not_read(repository):
     (repository / ".git").rmdir()
     assert filled(repository, '--8<-- "src/a.py"\n') == "\n"
     (repository / "docs" / "en" / "b.py").write_text("b = 1\n")
     assert filled(repository, '--8<-- "b.py"\n') == f"{block('b = 1')}\n"
 
 
-def test_files_that_include_one_another_and_too_many_come_to_an_end(repository, monkeypatch):
+def test_mutual_and_excessive_includes_end(repository, monkeypatch):
     most = MOST_BYTES // 10
     monkeypatch.setattr("pipelines.indexing.folders.includes.MOST_BYTES", most)
     for name, other in (("one", "two"), ("two", "one")):
@@ -178,13 +178,13 @@ def test_files_that_include_one_another_and_too_many_come_to_an_end(repository, 
     assert len(filled(repository, "{* many.txt ln[" + "1," * 9999 + "] *}\n")) < 100_000
 
 
-def test_a_bucket_is_read_below_its_root_alone(repository):
+def test_bucket_is_read_only_below_its_root(repository):
     system = SubTreeFileSystem(str(repository), LocalFileSystem())
     includes = Includes(system, "docs/")
     assert includes("docs/en/p.md", b'--8<-- "note.md"\n--8<-- "src/a.py"') == b"Note *well*.\n"
 
 
-def test_asciidoc_includes_text_as_it_stands(repository):
+def test_asciidoc_includes_text_verbatim(repository):
     module = repository / "docs" / "en" / "modules" / "ROOT"
     for folder in ("pages/sub", "partials", "examples"):
         (module / folder).mkdir(parents=True)

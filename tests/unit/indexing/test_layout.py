@@ -32,7 +32,7 @@ def texts(document: Document) -> str:
     return text_of(*document.sections)
 
 
-def test_banners_and_pagers_are_left_out():
+def test_banners_and_pagers_are_removed():
     documents = site(20)
     layout = learn_layout(documents)
     stripped = [layout.strip(document) for document in documents]
@@ -40,7 +40,7 @@ def test_banners_and_pagers_are_left_out():
     assert not any("Acme. Fast" in texts(document) or "back" in texts(document) for document in stripped)
 
 
-def test_a_menu_is_left_out_though_another_part_of_it_is_the_pages_own():
+def test_menu_is_removed_although_part_of_it_belongs_to_the_page():
     entries = "".join(f"<li><a href='{name}'>{name} of Acme</a></li>" for name in ("Modules", "Buffers", "Timers"))
     index = f"<li>Index<hr><ul>{entries}</ul></li>"
     documents = [
@@ -58,7 +58,7 @@ def test_a_menu_is_left_out_though_another_part_of_it_is_the_pages_own():
     assert all(f"Words about topic {n}." in text for n, text in enumerate(stripped))
 
 
-def test_what_repeats_under_a_pages_own_heading_stays():
+def test_repeated_text_under_the_heading_of_a_page_stays():
     documents = site(20)
     for document in map(learn_layout(documents).strip, documents):
         kept = texts(document)
@@ -75,12 +75,12 @@ PLAIN = [page(n, f"<h1>Topic {n}</h1><p>Words about topic {n}.</p><p>{WARNING}</
 
 
 @pytest.mark.parametrize("documents", [site(1), site(3), site(7), PLAIN], ids=len)
-def test_a_small_site_and_one_that_repeats_nothing_have_no_layout(documents):
+def test_small_or_varied_site_has_no_layout(documents):
     assert not learn_layout(documents)
     assert [learn_layout(documents).strip(document) for document in documents] == documents
 
 
-def test_a_page_is_named_by_its_own_heading():
+def test_page_is_named_by_its_own_heading():
     documents = site(20, "<div><h1>Acme 3.2 documentation</h1></div>" + BANNER)
     layout = learn_layout(documents)
     assert {document.title for document in documents} == {"Acme 3.2 documentation"}
@@ -89,7 +89,7 @@ def test_a_page_is_named_by_its_own_heading():
                    for section in document.sections for heading in section.headings)  # fmt: skip
 
 
-def test_a_page_without_a_heading_is_named_by_what_differs_in_its_tab():
+def test_page_without_a_heading_is_named_by_the_unique_part_of_its_title():
     head = "<div><h1>Acme 3.2 documentation</h1></div>"
     documents = [page(n, f"{head}<p>Words about topic {n}.</p>") for n in range(20)]
     layout = learn_layout(documents)
@@ -98,14 +98,14 @@ def test_a_page_without_a_heading_is_named_by_what_differs_in_its_tab():
     assert learn_layout(named).strip(named[3]).title == "d"
 
 
-def test_a_share_that_falls_a_little_below_half_keeps_what_is_known():
+def test_layout_is_kept_if_its_share_falls_slightly_below_half():
     documents = site(20)
     known, others = learn_layout(documents), [page(n, f"<h1>Other {n}</h1><p>Text {n}.</p>") for n in range(20, 45)]
     assert not learn_layout(documents + others)
     assert replace(learn_layout(documents + others, known), pages=20).lines == known.lines
 
 
-def test_the_order_of_pages_changes_nothing():
+def test_order_of_pages_changes_nothing():
     documents = site(20)
     assert learn_layout(documents[::-1]) == learn_layout(documents)
 
@@ -118,7 +118,7 @@ def test_layouts_survive_storage():
     assert not layouts.of("http://other.test/1")
 
 
-def test_a_person_reads_on_how_many_pages_each_line_stands():
+def test_report_shows_on_how_many_pages_each_line_appears():
     bare = [page(n, f"<div><h1>Topic {n}</h1><p>Words about topic {n}.</p></div>") for n in range(20, 24)]
     layouts = Layouts((("http://acme.test", learn_layout(site(20) + bare)),))
     [line] = describe_layouts(layouts.as_json())

@@ -42,7 +42,7 @@ def filled(root: Path, name: str, text: str) -> str:
          "See xref:custom.adoc[Apply a Custom Stylesheet] and xref:cli:run.adoc[Run It]."),
     ],
 )  # fmt: skip
-def test_a_link_without_words_has_the_title_of_its_file(root, name, text, shown):
+def test_link_without_words_gets_the_title_of_its_file(root, name, text, shown):
     assert filled(root, name, text) == shown
 
 
@@ -55,7 +55,7 @@ def test_a_link_without_words_has_the_title_of_its_file(root, name, text, shown)
         ("modules/ROOT/pages/a.adoc", "----\nxref:custom.adoc[]\n----\n\nxref:custom.adoc[words] xref:gone.adoc[]"),
     ],
 )
-def test_words_code_and_links_to_no_file_stay(root, name, text):
+def test_other_text_code_and_links_to_no_file_stay(root, name, text):
     assert filled(root, name, text) == text
 
 

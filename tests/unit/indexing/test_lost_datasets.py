@@ -41,21 +41,21 @@ class Run:
 
 
 @pytest.mark.parametrize("lost", LOST)
-def test_what_a_dead_node_took_down_is_begun_again(lost):
+def test_work_lost_with_a_dead_node_is_repeated(lost):
     run = Run(dataset(lost), dataset())
     run.gather()
     assert (run.rows, run.datasets) == (["row", "row"], [])
     assert run.told == ["a node was lost: its unfinished work is done again"]
 
 
-def test_it_is_given_up_after_some_attempts():
+def test_repeating_stops_after_some_attempts():
     run = Run(*[dataset(LOST[1])] * (ATTEMPTS + 1))
     with pytest.raises(DatasetLost, match="64 objects"):
         run.gather()
     assert len(run.datasets) == 1
 
 
-def test_another_failure_is_not_repeated():
+def test_other_failures_are_not_repeated():
     run = Run(dataset(RuntimeError("the database is full")), dataset())
     with pytest.raises(RuntimeError, match="full"):
         run.gather()

@@ -54,18 +54,18 @@ def test_headings_have_the_ids_of_the_generator(kind, anchors):
         ("text/mdx", "<details>\n<summary>Boxed title</summary>\n    Boxed **words**.\n</details>"),
     ],
 )
-def test_a_box_keeps_its_title_and_its_words(kind, text):
+def test_box_keeps_its_title_and_words(kind, text):
     assert words(read(f"Before.\n\n{text}\n\nAfter.\n", kind)) == "Before.\n\nBoxed title\n\nBoxed words.\n\nAfter."
 
 
-def test_a_link_that_a_template_has_yet_to_fill_in_is_its_words():
+def test_link_with_an_unfilled_template_keeps_its_words():
     (section,) = read("See [queues](/docs/{{version}}/queues#a) and [all](/docs/all).", "text/markdown").sections
     assert section.content == [
         Paragraph((Span("See queues and "), Span("all", target="https://x.org/docs/all"), Span(".")))
     ]
 
 
-def test_tags_of_templates_are_no_text_but_in_code():
+def test_template_tags_are_removed_except_in_code():
     text = (
         '{% tabs %}\nRun it, see [pages]({{< ref "other.md" >}}).\n{% endtabs %}\n\n'
         'Write `{% raw %}`:\n\n```jinja title="a page.html"\n{% block x %}\n```\n'
@@ -101,26 +101,26 @@ def test_tags_of_templates_are_no_text_but_in_code():
         ("* Contents\n{:toc}\n\nWords{% comment %} hidden {% endcomment %}.", "Words."),
     ],
 )
-def test_what_generators_add_to_markdown_is_read_as_they_publish_it(text, shown):
+def test_markdown_extensions_are_read_as_generators_publish_them(text, shown):
     assert words(read(text, "text/markdown")) == shown
 
 
 @pytest.mark.parametrize("info", ["rust,editable", "rust{1,3}", "{.rust #id}", "rust:line-numbers", "rust title=a.rs"])
-def test_the_first_word_of_a_fence_is_its_language(info):
+def test_first_word_of_a_fence_is_its_language(info):
     assert blocks_of(read(f"```{info}\nlet x = 1;\n```\n", "text/markdown").sections[0])[-1].language == "rust"
 
 
-def test_a_page_without_text_that_names_itself_is_no_failure():
+def test_empty_page_with_a_title_is_no_failure():
     document = read("---\ntitle: Guides\nweight: 3\n---\n{{< children >}}\n", "text/markdown")
     assert (document.title, document.sections) == ("Guides", ())
 
 
-def test_what_vue_fills_in_is_no_text_but_in_code():
+def test_vue_interpolations_are_removed_except_in_code():
     text = "Words {{ page.title }} and `{{ code }}`.\n\n```\n{{ kept }}\n```\n"
     assert words(read(text, "text/x-vue-markdown")) == "Words and {{ code }}.\n\n{{ kept }}"
 
 
-def test_the_id_of_a_heading_may_stand_below_it():
+def test_heading_id_can_be_below_the_heading():
     assert read("## One\n{: #own .no_toc }\n\nWords.\n", "text/markdown").sections[-1].anchor == "own"
 
 
@@ -175,16 +175,16 @@ Last words.
         ("`[a][b]` is code.", "[a][b] is code."),
     ],
 )
-def test_a_label_that_the_page_does_not_define_is_not_shown(kind, text, shown):
+def test_undefined_label_is_not_shown(kind, text, shown):
     assert words(read(text, kind)) == shown
 
 
-def test_a_pipe_in_code_divides_no_cells_where_the_generator_reads_code_first():
+def test_pipe_in_code_splits_no_cell_if_the_generator_parses_code_first():
     for kind, cells in (("text/x-mkdocs", "Host(`a|b`) | c|d or e"), ("text/markdown", "```Host(`a | b`)```")):
         assert words(read("| x | y |\n|---|---|\n| ```Host(`a|b`)``` | `c\\|d` or e |\n", kind)) == cells
 
 
-def test_mdx_leaves_the_text_in_and_around_its_components():
+def test_mdx_keeps_the_text_in_and_around_its_components():
     document = read(MDX, "text/mdx")
     text = words(document)
     assert document.title == "Components"
@@ -195,7 +195,7 @@ def test_mdx_leaves_the_text_in_and_around_its_components():
     assert not any(part in text for part in ("theme", "style", "children", "comment", "mp4", "TabItem"))
 
 
-def test_myst_keeps_code_and_words_of_roles_and_gives_labels_an_anchor():
+def test_myst_keeps_code_and_role_text_and_gives_labels_an_anchor():
     document = read(
         "# Page\n\n(own label)=\n## Section\n\n{ref}`Titled <x>`, {class}`~pkg.Short`, {py:func}`pkg.f`.\n\n"
         "Run [](a_command) of [](../b/c.md#d), [](e/f.md) not `[](g)`, [](#h).\n\n"
@@ -207,7 +207,7 @@ def test_myst_keeps_code_and_words_of_roles_and_gives_labels_an_anchor():
     assert document.sections[0].anchors == ("page", "own-label", "section")
 
 
-def test_myst_reads_restructured_text_within_it():
+def test_myst_reads_embedded_restructured_text():
     rst = ".. code-block:: python\n\n   x = 1\n\n   y = 2\n\n.. py:function:: f(a)\n\n   Calls :func:`~g.h`.\n"
     document = read(f"# Page\n\nBefore.\n\n```{{eval-rst}}\n{rst}```\n\nAfter *all*.\n", "text/x-myst")
     assert words(document) == "Before.\n\nx = 1\n\ny = 2\n\nf(a)\n\nCalls h().\n\nAfter all."
@@ -221,13 +221,13 @@ FEW_CELLS = MOST_FILLED + 20_000  # with those that are written
 @pytest.mark.parametrize(
     "text", [WIDE, f"{WIDE}\n" * 20, f"> {WIDE}".replace("\n", "\n> "), f"- {WIDE}".replace("\n", "\n  ")]
 )
-def test_a_wide_table_with_short_rows_has_few_cells_more_than_are_written(text: str, media_type: str) -> None:
+def test_wide_table_with_short_rows_gets_few_extra_cells(text: str, media_type: str) -> None:
     page = Page("https://docs.ray.io/a", text.encode(), media_type)
     html, _ = render([text], dialect_of(page))
     assert html.count("<th>") % 100 == 0 and html.count("<th>") >= 100
     assert html.count("<td") <= FEW_CELLS
 
 
-def test_a_table_with_short_rows_is_as_wide_as_its_head() -> None:
+def test_table_with_short_rows_is_as_wide_as_its_header() -> None:
     html, _ = render(["| a | b | c |\n|-|-|-|\n| x |\n| y | z |\n"], dialect_of(Page("https://docs.ray.io/a", b"", "")))
     assert html.count("<td") == 6

@@ -11,16 +11,16 @@ RULES = UrlRules({"/serve/": "serve", "/api/": "api", "/serve/x": "serve"}, r"/e
     ("url", "tags", "version"),
     [("https://x/en/2.1/serve/x/api/", ("serve", "api"), "2.1"), ("https://x/other/", (), None)],
 )
-def test_a_url_gets_the_tag_of_each_pattern_in_it_once_and_the_version_of_the_first_group(url, tags, version) -> None:
+def test_url_gets_each_matching_tag_once_and_the_first_matching_version(url, tags, version) -> None:
     assert (RULES.tags_of(url), RULES.version_of(url)) == (tags, version)
 
 
-def test_another_rule_is_another_digest() -> None:
+def test_changed_rule_changes_the_digest() -> None:
     assert RULES.digest == UrlRules(dict(RULES.tags), RULES.version).digest
     assert len({RULES.digest, UrlRules({}, RULES.version).digest, UrlRules(RULES.tags, None).digest}) == 3
 
 
 @pytest.mark.parametrize("rules", [({"(": "x"}, None), ({}, "("), ({}, "no group")])
-def test_a_pattern_that_cannot_work_is_an_error(rules: tuple[dict[str, str], str | None]) -> None:
+def test_invalid_pattern_is_an_error(rules: tuple[dict[str, str], str | None]) -> None:
     with pytest.raises(InvalidUrlRule):
         UrlRules(*rules)

@@ -46,7 +46,7 @@ def calls(html: str) -> int:
         ("<section id=a>", "</section>", PARAGRAPHS),
     ],
 )  # fmt: skip
-def test_a_nested_page_takes_no_more_work_than_a_flat_one(begin, end, inner):
+def test_nested_page_takes_no_more_work_than_a_flat_one(begin, end, inner):
     flat, nested = (calls(begin * levels + inner + end * levels) for levels in (1, 100))
     assert nested < 2 * flat
 
@@ -56,7 +56,7 @@ def test_a_nested_page_takes_no_more_work_than_a_flat_one(begin, end, inner):
     [[], ["", " "], ["one"], ["on", "e"], ["one ", "two"], ["one", " two"], ["one", " ", "two"], ["one", "", "two"],
      [" one", "\n", "\n", " two", "three four "]],
 )  # fmt: skip
-def test_words_are_counted_over_the_ends_of_texts_and_no_further_than_needed(texts):
+def test_words_are_counted_across_text_nodes_and_only_as_far_as_needed(texts):
     words = len("".join(texts).split())
     assert count_words(texts, 99) == words
     assert count_words(texts, 2) == min(words, 2)
@@ -76,6 +76,6 @@ def test_words_are_counted_over_the_ends_of_texts_and_no_further_than_needed(tex
         ("<a class=indexterm id=x></a>Word", False),
     ],
 )
-def test_a_name_before_the_first_word_is_seen(html, named):
+def test_name_before_the_first_word_is_found(html, named):
     [div] = parse_html(f"<div>{html}</div><a name=after></a>").iter("div")
     assert begins_at_name(div) is named

@@ -76,30 +76,30 @@ UNFETCHABLE = [
 
 
 @pytest.mark.parametrize("block", REGISTERED)
-def test_every_special_block_is_refused_from_its_first_to_its_last_address(block):
+def test_every_special_block_is_refused_from_first_to_last_address(block):
     network = ip_network(block)
     for address in (network[0], network[network.num_addresses // 2], network[-1]):
         assert address_refusal(str(address)), address
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_public_addresses_are_permitted(address):
+def test_public_addresses_are_allowed(address):
     assert address_refusal(address) == ""
 
 
 @pytest.mark.parametrize("host", ODD_SPELLINGS)
-def test_odd_spellings_are_refused_as_what_they_mean(host):
+def test_odd_spellings_of_an_address_are_refused_by_their_meaning(host):
     addresses, reason = resolve_permitted(host, 80)
     assert not addresses and reason
 
 
-def test_a_name_that_none_can_have_is_not_found():
+def test_impossible_host_name_is_not_found():
     with pytest.raises(socket.gaierror):
         system_lookup("docs..example.com", 443)
 
 
 @pytest.mark.parametrize("host", NAMES)
-def test_names_of_this_machine_and_platform_are_refused_without_a_look_up(host):
+def test_local_and_platform_names_are_refused_without_a_lookup(host):
     def never(host: str, port: int) -> list[str]:
         raise AssertionError(f"looked up {host}")
 
@@ -108,17 +108,17 @@ def test_names_of_this_machine_and_platform_are_refused_without_a_look_up(host):
 
 
 @pytest.mark.parametrize("url", UNFETCHABLE)
-def test_urls_that_are_no_plain_http_are_no_pages(url):
+def test_urls_other_than_plain_http_are_not_pages(url):
     assert normalize_url(url) is None
 
 
-def test_addresses_are_handed_on_as_looked_up_unless_a_private_one_is_among_them():
+def test_addresses_are_returned_as_resolved_unless_one_is_private():
     assert resolve_permitted("open.test", 80, lambda *_: ["1.1.1.1", "8.8.8.8"]) == (["1.1.1.1", "8.8.8.8"], "")
     mixed = resolve_permitted("mixed.test", 80, lambda *_: ["1.1.1.1", "10.0.0.1"])
     assert mixed == ((), "10.0.0.1 is a private address")
 
 
-def test_a_name_that_does_not_resolve_says_so():
+def test_unresolvable_name_says_so():
     def unknown(host: str, port: int) -> list[str]:
         raise socket.gaierror(f"no {host}")
 
@@ -158,21 +158,21 @@ class Reactor(MemoryReactorClock):
         return [client[0] for client in self.tcpClients]
 
 
-def test_the_connection_goes_to_the_address_that_was_checked():
+def test_connection_goes_to_the_checked_address():
     answers = iter(("8.8.8.8", "127.0.0.1"))
     assert Reactor(lambda *_: [next(answers)]).connect("flip.test") == ["8.8.8.8"]
     assert list(answers) == ["127.0.0.1"]  # it was looked up once
 
 
 @pytest.mark.parametrize("address", REFUSED)
-def test_special_addresses_are_refused_and_no_connection_is_opened_to_them(address):
+def test_special_addresses_are_refused_without_opening_a_connection(address):
     assert address.split("%")[0] in address_refusal(address)
     reactor = Reactor(lambda *_: [address])
     assert reactor.connect("rebind.test") == []
     assert "rebind.test" in reactor.nameResolver.refusals
 
 
-def test_a_name_that_turns_private_later_is_refused_then():
+def test_name_that_becomes_private_later_is_refused_then():
     answers = iter(("8.8.8.8", "10.0.0.1"))
     reactor = Reactor(lambda *_: [next(answers)])
     assert reactor.connect("flip.test") == ["8.8.8.8"]
@@ -180,5 +180,5 @@ def test_a_name_that_turns_private_later_is_refused_then():
     assert "10.0.0.1" in reactor.nameResolver.refusals["flip.test"]
 
 
-def test_private_addresses_are_connected_to_when_allowed():
+def test_private_addresses_are_connected_to_if_allowed():
     assert Reactor(lambda *_: ["127.0.0.1"], allow_private=True).connect("localhost") == ["127.0.0.1"]

@@ -34,7 +34,7 @@ def blocks(document: Document) -> list[tuple[str, str]]:
     return [(block.kind, block.text) for section in document.sections for block in blocks_of(section)]
 
 
-def test_words_code_and_printed_text_follow_each_other():
+def test_words_code_and_printed_text_stay_in_order():
     document = read(
         notebook(
             markdown("# Title\n\nAn *unclosed\n\n```\nfence"),
@@ -53,13 +53,13 @@ def test_words_code_and_printed_text_follow_each_other():
     ]  # fmt: skip
 
 
-def test_sphinx_gives_the_sections_of_a_notebook_other_anchors():
+def test_sphinx_uses_other_anchors_for_notebook_sections():
     body = notebook(markdown("# What's new\n\nWords."))
     assert read(body).sections[0].anchor == "What's-new"
     assert read(body, "application/x-sphinx-ipynb").sections[0].anchor == "what-s-new"
 
 
-def test_pictures_are_left_out_and_long_output_is_cut():
+def test_pictures_are_omitted_and_long_output_is_cut():
     picture = {"image/png": "iVBORw0KGgo" * 1000, "text/plain": "<Figure size 640x480 with 1 Axes>"}
     table = {"text/html": "<table></table>", "text/plain": "a  b\n1  2"}
     document = read(
@@ -74,14 +74,14 @@ def test_pictures_are_left_out_and_long_output_is_cut():
     assert len(texts[4]) <= MAX_OUTPUT + 2 and texts[4].endswith("line\n…")
 
 
-def test_a_cell_that_is_removed_from_the_page_is_left_out():
+def test_cell_hidden_from_the_page_is_omitted():
     hidden = [
         code("setup()") | {"metadata": metadata} for metadata in ({"tags": ["remove-cell"]}, {"nbsphinx": "hidden"})
     ]
     assert blocks(read(notebook(*hidden, code("shown()")))) == [("code", "shown()")]
 
 
-def test_an_old_notebook_is_read():
+def test_old_notebook_format_is_read():
     cells = [{"cell_type": "code", "input": ["x = 1"], "outputs": [], "language": "python", "collapsed": False}]
     body = {
         "worksheets": [{"cells": cells, "metadata": {}}],
@@ -93,6 +93,6 @@ def test_an_old_notebook_is_read():
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[1, 2]", b"words", b'{"nbformat": 4}', b'{"cells": 3, "nbformat": 4}'])
-def test_what_is_no_notebook_is_said_to_be_none(body):
+def test_file_that_is_not_a_notebook_is_refused(body):
     with pytest.raises(UnreadablePage):
         read(body)

@@ -22,14 +22,14 @@ def actor(job, cpus, name=""):
     return {"name": name, "job_id": job, "required_resources": {"CPU": cpus} if cpus else {}}
 
 
-def test_a_service_is_named_with_its_replicas_and_the_file_that_sets_them():
+def test_service_is_named_with_its_replicas_and_their_config_file():
     assert describe(REPLICAS, [], []) == (
         "The service raydex holds 2 CPUs (Raydex 2 × 0.5, Retriever 2 × 0.5): lower `num_cpus` or the number of "
         "replicas under `deployments` of its file, such as deploy/serve.yaml, and deploy that again"
     )
 
 
-def test_jobs_are_named_by_their_commands_the_largest_holder_first():
+def test_jobs_are_named_by_their_commands_largest_holder_first():
     tasks = [actor("02", 1.0) | {"type": "NORMAL_TASK"}, actor("03", 7.0) | {"type": "ACTOR_TASK"}]
     said = describe([*REPLICAS, actor("02", 1.5), actor("03", 1.0)], tasks, JOBS)
     assert said.split(". ")[0] == (
@@ -39,10 +39,10 @@ def test_jobs_are_named_by_their_commands_the_largest_holder_first():
     assert said.split(". ")[2] == "The job 03 (`python train.py`) holds 1 CPU: wait for its end"
 
 
-def test_what_holds_nothing_and_the_run_itself_are_not_named():
+def test_idle_jobs_and_the_run_itself_are_not_named():
     proxies = [actor("01", 0, "SERVE_PROXY_ACTOR-x"), actor("01", 0, "SERVE_REPLICA::raydex#Slack#1")]
     assert describe([*proxies, actor("04", 1.0)], [], JOBS, own="04") == ""
 
 
-def test_a_job_that_ray_does_not_list_is_named_by_its_number():
+def test_job_unknown_to_ray_is_named_by_its_number():
     assert describe([actor("0a", 0.25)], [], []) == "The job 0a holds 0.25 CPUs: wait for its end"

@@ -43,7 +43,7 @@ def language(url: str, text: str, kind: str = "text/markdown") -> str:
         ("https://x.org/vi/a", "make", ""),  # the editor
     ],
 )
-def test_a_folder_of_a_locale_tells_the_language_if_the_prose_agrees(url, text, found):
+def test_locale_folder_sets_the_language_if_the_prose_agrees(url, text, found):
     assert language(url, text) == found
 
 
@@ -64,5 +64,5 @@ BODY = "<body><main><h1>A</h1><p>Read this document first.</p><p>Then make a new
         ('<link rel="alternate" hreflang="fr" href="http://[">', "en"),
     ],
 )
-def test_what_html_declares_goes_before_the_text(head, found):
+def test_language_declared_in_html_wins_over_the_text(head, found):
     assert language("https://x.org/de/a", head + BODY, "text/html") == found

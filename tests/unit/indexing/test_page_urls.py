@@ -38,7 +38,7 @@ FILES = ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.r
         ("bare", ["", "a.html", "guide/b", "guide/", "n", "r", "s/"]),
     ],
 )
-def test_the_style_of_urls_is_a_setting(style, expected, tmp_path):
+def test_url_style_is_a_setting(style, expected, tmp_path):
     write(tmp_path, *FILES)
     assert list(urls(tmp_path, style=style).values()) == [BASE + path for path in expected]
 
@@ -158,7 +158,7 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
         (".vitepress/config.mts", "cleanUrls: true,", {"src/index.md": "", "src/guide/a.md": "guide/a", "b.md": None}),
     ],
 )
-def test_a_generator_publishes_the_folder_that_its_table_names(config, text, pages, tmp_path):
+def test_generator_publishes_the_folder_named_in_its_table(config, text, pages, tmp_path):
     write(tmp_path, config, *pages)
     (tmp_path / config).write_text(text)
     assert urls(tmp_path) == {path: BASE + url for path, url in pages.items() if url is not None}
@@ -192,7 +192,7 @@ def test_a_generator_publishes_the_folder_that_its_table_names(config, text, pag
         ("astro.config.ts", "", "src/content/docs/a.md", "---\nslug: c/d\n---\n", "c/d/"),
     ],
 )
-def test_the_front_matter_of_a_page_may_name_its_url(config, text, path, front, url, tmp_path):
+def test_front_matter_can_set_the_url_of_a_page(config, text, path, front, url, tmp_path):
     write(tmp_path, config, "src/content/docs/index.md", path, **{config: text, path: front})
     assert urls(tmp_path)[path] == BASE + url
 
@@ -213,18 +213,18 @@ def test_docfx_on_microsoft_learn_publishes_without_suffixes(tmp_path):
     assert urls(tmp_path / "docs") == {"index.md": BASE, "a.md": BASE + "a"}
 
 
-def test_a_part_of_a_site_of_hugo_has_its_urls(tmp_path):
+def test_part_of_a_hugo_site_has_its_published_urls(tmp_path):
     write(tmp_path, "hugo.toml", "content/_index.md", "content/guide/a.md")
     assert urls(tmp_path / "content" / "guide", BASE + "guide/") == {"a.md": BASE + "guide/a/"}
 
 
-def test_mdbook_publishes_the_pages_that_its_contents_name(tmp_path):
+def test_mdbook_publishes_the_pages_in_its_summary(tmp_path):
     write(tmp_path, "book.toml", "src/README.md", "src/a b.md", "src/parts/included.md", "src/c.png")
     (tmp_path / "src" / "SUMMARY.md").write_text("[Start](README.md)\n- [A](./a%20b.md#part)\n- [Planned]()\n")
     assert urls(tmp_path) == {"src/README.md": BASE, "src/a b.md": BASE + "a%20b.html"}
 
 
-def test_mkdocs_may_publish_files_from_another_folder(tmp_path):
+def test_mkdocs_can_publish_files_from_another_folder(tmp_path):
     write(tmp_path, "manual/a.md", "docs/b.md")
     (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: manual\nuse_directory_urls: false\n")
     assert urls(tmp_path) == {"manual/a.md": BASE + "a.html"}
@@ -238,7 +238,7 @@ def test_mkdocs_may_publish_files_from_another_folder(tmp_path):
 SPHINX = "import os\nproject = 'x'\nexclude_patterns = ['drafts', '**/old-*.rst']\nextensions = [name for name in ()]\n"
 
 
-def test_sphinx_publishes_files_of_html_without_what_it_excludes(tmp_path):
+def test_sphinx_publishes_html_files_except_excluded_ones(tmp_path):
     write(tmp_path, "index.rst", "a/index.md", "a/b.ipynb", "a/README.md", "drafts/c.rst", "a/old-d.rst", 
           "_build/e.html", "requirements.txt")  # fmt: skip
     (tmp_path / "conf.py").write_text(SPHINX)
@@ -253,21 +253,21 @@ def test_sphinx_publishes_files_of_html_without_what_it_excludes(tmp_path):
     assert recognised(tmp_path).media_type_of(str(tmp_path / "x.ipynb")) == "application/x-ipynb+json"
 
 
-def test_sphinx_may_read_text_and_build_directories(tmp_path):
+def test_sphinx_can_read_text_files_and_build_directories(tmp_path):
     write(tmp_path, "docs/intro/a.txt")
     (tmp_path / "docs" / "conf.py").write_text(SPHINX + "source_suffix = {'.txt': 'restructuredtext'}\n")
     (tmp_path / ".readthedocs.yaml").write_text("sphinx:\n  builder: dirhtml\n")
     assert urls(tmp_path / "docs") == {"intro/a.txt": BASE + "intro/a/"}
 
 
-def test_what_a_generator_has_built_is_a_mirror(tmp_path):
+def test_generator_output_is_treated_as_a_mirror(tmp_path):
     write(tmp_path, "docs/_build/html/a.html", "docs/_build/html/b.md")
     (tmp_path / "docs" / "conf.py").write_text(SPHINX)
     assert urls(tmp_path / "docs" / "_build" / "html") == {"a.html": BASE + "a.html", "b.md": BASE + "b.md"}
 
 
 @pytest.mark.parametrize("name", ["mkdocs.yml", "zensical.toml", "conf.py", "book.toml", "docusaurus.config.js"])
-def test_a_broken_configuration_has_the_defaults(name, tmp_path):
+def test_broken_configuration_gets_the_defaults(name, tmp_path):
     write(tmp_path, "docs/a.md", "src/a.md", "a.md")
     (tmp_path / name).write_text("project = '\n[: {{{ !!\x00 docs: {")
     assert urls(tmp_path)
@@ -315,7 +315,7 @@ def test_docusaurus_publishes_by_its_own_rules(website):
     assert part == {"api.md": BASE + "handbook/api/", "own.md": BASE + "handbook/api/other"}
 
 
-def test_a_configuration_lies_in_a_folder_beside_the_pages_or_far_above_them(tmp_path):
+def test_configuration_is_found_next_to_the_pages_or_far_above_them(tmp_path):
     write(tmp_path, "docs/a.md", "website/docusaurus.config.mjs", "src/content/docs/en/guides/b.mdx")
     (tmp_path / "website" / "docusaurus.config.mjs").write_text("presets: [['c', {docs: {path: '../docs'}}]]")
     assert urls(tmp_path / "docs", BASE + "docs/") == {"a.md": BASE + "docs/a"}
@@ -324,7 +324,7 @@ def test_a_configuration_lies_in_a_folder_beside_the_pages_or_far_above_them(tmp
     assert found == {"b.mdx": BASE + "en/guides/b/"}
 
 
-def test_docusaurus_may_have_its_docs_at_the_root_and_slashes_at_the_end(website):
+def test_docusaurus_can_have_docs_at_the_root_and_trailing_slashes(website):
     (website / "docusaurus.config.ts").write_text((DOCUSAURUS % "/").replace("// trailing", "trailing"))
     found = urls(website / "docs")
     assert found["01-intro.md"] == BASE + "intro/" and found["02-Guides/03. deep.md"] == BASE + "Guides/deep/"
@@ -349,7 +349,7 @@ themeConfig: { docs: { sidebar: { hideable: true } } },
         ("undefined", "", "next/", "v1/", ""),
     ],
 )
-def test_docusaurus_publishes_versions_and_further_docs(last, path, current, first, second, tmp_path):
+def test_docusaurus_publishes_versions_and_additional_docs(last, path, current, first, second, tmp_path):
     write(tmp_path, "docs/a.md", "versioned_docs/version-1.0/a.md", "versioned_docs/version-2.0/a.md", "api/b.md")
     (tmp_path / "versions.json").write_text('["2.0", "1.0"]')
     (tmp_path / "docusaurus.config.js").write_text(VERSIONED % (last, path))
@@ -393,7 +393,7 @@ OLD_I18N = "plugins:\n  i18n:\n    default_language: en\n    languages: {en: Eng
         ("mkdocs.yml", MKDOCS, {"docs/index.md": "", "docs/a.fr.md": "a.fr/"}),
     ],
 )  # fmt: skip
-def test_translations_beside_their_pages_are_published_below_their_locales(config, text, pages, tmp_path):
+def test_translated_sibling_pages_are_published_below_their_locales(config, text, pages, tmp_path):
     write(tmp_path, *pages)
     (tmp_path / config).write_text(text)
     assert urls(tmp_path) == {path: BASE + url for path, url in pages.items() if url is not None}
@@ -404,7 +404,7 @@ def test_translations_beside_their_pages_are_published_below_their_locales(confi
     "plugins:\n  - i18n: {languages: [fr, 3, {locale: }]}\n",
 ])  # fmt: skip
 @pytest.mark.parametrize("config", ["mkdocs.yml", "hugo.yaml"])
-def test_a_configuration_with_other_locales_than_expected_is_read(config, text, tmp_path):
+def test_configuration_with_unexpected_locales_is_read(config, text, tmp_path):
     write(tmp_path, "docs/index.md", "docs/a.md", "content/_index.md", "content/a.md")
     (tmp_path / config).write_text(text)
     folder = "docs" if config == "mkdocs.yml" else "content"
@@ -430,19 +430,19 @@ def test_docusaurus_publishes_translations_below_their_locales(route, tmp_path):
     assert part == {"about.md": BASE + "fr/about"}
 
 
-def test_the_style_given_by_hand_wins_over_the_generators(tmp_path):
+def test_explicit_style_wins_over_the_generator(tmp_path):
     write(tmp_path, "docs/a.md")
     (tmp_path / "mkdocs.yml").write_text(MKDOCS)
     assert urls(tmp_path, style="html") == {"docs/a.md": BASE + "a.html"}
     assert urls(tmp_path, style="keep") == {"docs/a.md": BASE + "docs/a.md"}
 
 
-def test_one_url_has_one_file_and_index_goes_first(tmp_path):
+def test_one_url_has_one_file_and_index_wins(tmp_path):
     write(tmp_path, "a/README.md", "a/index.md", "b.md", "b.ipynb")
     assert set(urls(tmp_path, style="directory")) == {"a/index.md", "b.md"}
 
 
-def test_links_lead_to_where_files_are_published(tmp_path):
+def test_links_lead_to_published_urls_of_files(tmp_path):
     write(tmp_path, "docs/guide/a.md", "docs/b.md")
     (tmp_path / "mkdocs.yml").write_text(MKDOCS)
     settings = recognised(tmp_path)
@@ -464,7 +464,7 @@ REWRITES = "cleanUrls: true, rewrites: {\n 'en/:rest*': ':rest*',\n 'packages/:p
 REWRITES += " 'old/name.md': 'new.md' },"
 
 
-def test_paths_become_what_the_rewrites_of_a_configuration_say(tmp_path):
+def test_paths_follow_the_rewrites_of_a_configuration(tmp_path):
     said = {
         "en/index.md": "", "en/guide/a.md": "guide/a", "packages/x/docs/b.md": "x/b", "old/name.md": "new",
         "fr/a.md": "fr/a",
@@ -473,7 +473,7 @@ def test_paths_become_what_the_rewrites_of_a_configuration_say(tmp_path):
     assert urls(tmp_path) == {path: BASE + url for path, url in said.items()}
 
 
-def test_pages_of_installed_packages_are_no_pages_of_the_folder(tmp_path):
+def test_pages_of_installed_packages_are_not_pages_of_the_folder(tmp_path):
     installed = ["node_modules/vue/README.md", "docs/node_modules/@a/b/docs/x.md", "lib/site-packages/y/README.rst"]
     write(tmp_path, "docs/a.md", "node_modules.md", *installed, "web/bower_components/z/README.md")
     assert [*urls(tmp_path)] == ["docs/a.md", "node_modules.md"]
@@ -487,7 +487,7 @@ def test_pages_of_installed_packages_are_no_pages_of_the_folder(tmp_path):
         ("mkdocs.yml", "site_name: x\nexclude_docs: |\n  drafts/\n  *.txt\n  CODE.md\nnav: []\n", "docs/"),
     ],
 )  # fmt: skip
-def test_what_a_configuration_leaves_out_is_no_page(tmp_path, config, said, root):
+def test_pages_excluded_by_a_configuration_are_skipped(tmp_path, config, said, root):
     pages = [f"{root}{name}" for name in ("a.md", "drafts/b.md", "notes.txt", "CODE.md", "draft.md")]
     write(tmp_path, config, *pages, **{config: said})
     assert sorted(urls(tmp_path)) == [f"{root}a.md", f"{root}draft.md"]

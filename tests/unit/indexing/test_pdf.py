@@ -82,7 +82,7 @@ def words(document) -> str:
     return "\n\n".join(block.text for section in document.sections for block in blocks_of(section))
 
 
-def test_sections_begin_at_the_outlines_titles_and_keep_their_path_over_pages() -> None:
+def test_sections_start_at_outline_titles_and_keep_their_path_across_pages() -> None:
     lines = [
         ["Preface to the guide."],
         ["1 Installing", "Unpack the archive.", "1.1 On Linux", "Run the script."],
@@ -116,17 +116,17 @@ COVER = [("bold", 24, 72, 650, "The Large"), ("bold", 24, 72, 622, "Guide"), ("p
         )),
     ],
 )  # fmt: skip
-def test_the_title_is_the_given_one_unless_a_program_made_it_up(given, title):
+def test_declared_title_is_used_unless_a_program_made_it_up(given, title):
     assert read([COVER, BODY], given).title == title
 
 
-def test_without_any_title_it_is_the_first_heading_or_the_file_name():
+def test_untitled_pdf_is_named_by_its_first_heading_or_file_name():
     headed = [("bold", 10, 72, 700, "First heading"), *BODY]
     assert read([headed]).title == "First heading"
     assert read([BODY]).title == "guide.pdf"
 
 
-def test_contents_are_left_out_wherever_they_stand():
+def test_table_of_contents_is_omitted_anywhere():
     contents = [
         ("bold", 14, 72, 700, "Contents"), ("bold", 10, 72, 660, "1 Introduction 7"),
         prose(640, "1.1 Getting started ........................ 8"),
@@ -138,12 +138,12 @@ def test_contents_are_left_out_wherever_they_stand():
     assert not any(part in text for part in ("Introduction", "Getting started", "Going on", "Ending", "Appendix"))
 
 
-def test_an_index_of_words_is_left_out():
+def test_index_of_words_is_omitted():
     index = [prose(700 - 14 * line, f"word{line}, {line + 3}, {2 * line + 20}") for line in range(20)]
     assert words(read([BODY, index])) == words(read([BODY]))
 
 
-def test_running_headers_and_page_numbers_are_left_out():
+def test_running_headers_and_page_numbers_are_omitted():
     def page(number: int, chapter: str) -> list[Shown]:
         header = prose(760, f"{number} Chapter {chapter}", left=72 if number % 2 else 300)
         return [
@@ -167,13 +167,13 @@ def test_code_keeps_its_lines_and_columns():
     assert blocks_of(section)[2].text == "The word f is a function."
 
 
-def test_code_in_the_courier_of_free_programs_is_code():
+def test_code_in_a_free_courier_clone_is_code():
     body = pdf_of([[*BODY, ("code", 10, 72, 500, "Name"), ("code", 10, 72, 488, "family")]])
     document = read_page(Page("https://x.org/a.pdf", body.replace(b"/Courier", b"/NimbusMonL-Regu"), "application/pdf"))
     assert [block.kind for block in blocks_of(document.sections[0])] == ["prose", "code"]
 
 
-def test_indented_lines_of_code_in_any_font_keep_their_lines():
+def test_indented_code_in_any_font_keeps_its_lines():
     code = [prose(500, "$ tool --all --now", left=100), prose(488, "$ tool --stop | less", left=100)]
     listed = [prose(460, "1. First $item = new;", left=100), prose(448, "2. Second item", left=100)]
     [section] = read([[*BODY, *code, *listed]]).sections

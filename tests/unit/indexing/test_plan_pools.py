@@ -21,7 +21,7 @@ def cpus_at_once(pools: Pools) -> float:
 
 
 @pytest.mark.parametrize(("cpus", "embedders", "threads"), [(1, 1, 1), (2, 1, 2), (4, 1, 4), (8, 2, 4), (64, 16, 4)])
-def test_cpus_become_actors_that_leave_room_for_reading(cpus, embedders, threads):
+def test_cpus_become_actors_with_room_left_for_reading(cpus, embedders, threads):
     pools, message = plan_pools([{"CPU": float(cpus)}])
     assert (pools.embedders, pools.threads, pools.gpus, message) == (embedders, threads, 0.0, "")
     assert cpus_at_once(pools) <= cpus + 1e-6
@@ -29,14 +29,14 @@ def test_cpus_become_actors_that_leave_room_for_reading(cpus, embedders, threads
 
 
 @pytest.mark.parametrize("held", [0.6, 1.2, 1.8])
-def test_a_run_takes_what_a_service_leaves_of_two_cpus(held):
+def test_run_uses_what_a_service_leaves_of_two_cpus(held):
     pools, message = plan_pools([{"CPU": 2 - held}])
     assert (pools.embedders, pools.threads, message) == (1, 1, "")
     assert cpus_at_once(pools) <= 2 - held + 1e-6
     assert pools.crawls >= 4
 
 
-def test_an_error_names_who_holds_the_cpus_and_the_way_without_them():
+def test_error_names_the_cpu_holders_and_the_way_without_them():
     said = str(ClusterTooSmall([{"CPU": 0.0}, {}], "The service docs holds 2 CPUs: lower it"))
     assert said == (
         "the cluster's nodes have 0, 0 CPUs free, and a run needs 0.2 on one of them. The service docs holds 2 CPUs: "
@@ -55,7 +55,7 @@ def test_gpus_become_actors(cpus, gpus, each, embedders):
 
 @pytest.mark.parametrize("cpus", [1, 2, 8, 64])
 @pytest.mark.parametrize("gpus", [0, 2])
-def test_too_many_embedders_are_shrunk_with_a_message(cpus, gpus):
+def test_too_many_embedders_are_reduced_with_a_message(cpus, gpus):
     node = {"CPU": float(cpus), "GPU": float(gpus)}
     most = plan_pools([node])[0].embedders
     pools, message = plan_pools([node], 1000)
@@ -64,12 +64,12 @@ def test_too_many_embedders_are_shrunk_with_a_message(cpus, gpus):
     assert f"using {most}" in message
 
 
-def test_fewer_embedders_than_fit_are_taken_as_asked():
+def test_fewer_embedders_than_fit_are_used_as_requested():
     pools, message = plan_pools([{"CPU": 64.0}], 3)
     assert (pools.embedders, message) == (3, "")
 
 
-def test_an_actor_fits_a_node_not_just_the_sum_of_all_and_a_run_on_several_nodes_goes_on_with_one():
+def test_actor_must_fit_a_single_node_and_a_multi_node_run_can_have_one():
     """On one node, all actors are lost together or not at all."""
     pools, _ = plan_pools([{"CPU": 2.0}] * 4)
     assert (pools.embedders, pools.cpus, pools.least) == (4, 1.0, 1)
@@ -77,13 +77,13 @@ def test_an_actor_fits_a_node_not_just_the_sum_of_all_and_a_run_on_several_nodes
     assert pools.least == pools.embedders > 1
 
 
-def test_a_small_head_does_not_shrink_the_actors_of_big_workers():
+def test_small_head_does_not_shrink_the_actors_of_big_workers():
     pools, _ = plan_pools([{"CPU": 2.0}, {"CPU": 16.0}, {"CPU": 16.0}])
     assert pools.cpus > 3
     assert pools.embedders >= 8
 
 
-def test_a_fraction_of_a_gpu_comes_from_one_gpu():
+def test_fraction_of_a_gpu_comes_from_one_gpu():
     assert count_gpu_slots(2.0, 0.4) == 4  # not 5: the fifth would be made of what is left of both
     assert count_gpu_slots(1.5, 0.5) == 3
     assert count_gpu_slots(0.3, 0.1) == 3
@@ -91,7 +91,7 @@ def test_a_fraction_of_a_gpu_comes_from_one_gpu():
     assert count_gpu_slots(3.0, 2.0) == 1
 
 
-def test_gpus_that_others_use_are_not_waited_for():
+def test_gpus_in_use_by_others_are_not_waited_for():
     pools, message = plan_pools([{"CPU": 8.0, "GPU": 0.5}])
     assert pools.gpus == 0.0
     assert pools.embedders == 2
@@ -99,7 +99,7 @@ def test_gpus_that_others_use_are_not_waited_for():
 
 
 @pytest.mark.parametrize("nodes", [[], [{}], [{"CPU": 0.0}], [{"CPU": 0.15, "GPU": 8.0}], [{"CPU": 0.1}] * 9])
-def test_a_cluster_without_room_is_an_error_that_says_what_is_free(nodes):
+def test_cluster_without_room_is_an_error_with_the_free_resources(nodes):
     with pytest.raises(ClusterTooSmall, match=r"a run needs 0\.2 on one of them"):
         plan_pools(nodes)
 
@@ -112,7 +112,7 @@ def test_a_cluster_without_room_is_an_error_that_says_what_is_free(nodes):
         *(({"gpus": -0.5}, "-0.5 GPUs"), ({"gpus": 1.5}, "1.5 GPUs")),
     ],
 )
-def test_an_impossible_pool_is_refused(asked, words):
+def test_impossible_pool_is_refused(asked, words):
     with pytest.raises(ImpossiblePool, match=words):
         plan_pools([{"CPU": 8.0, "GPU": 2.0}], **asked)
 
@@ -150,25 +150,25 @@ def test_every_plan_fits_every_placement(nodes, embedders, gpus):
     ("asked", "embedders", "most"),
     [({}, 2, 64), ({"max_embedders": 5}, 2, 5), ({"embedders": 1}, 1, 1), ({"max_embedders": 1}, 1, 1)],
 )
-def test_a_pool_grows_with_the_cluster_unless_its_size_is_given(asked, embedders, most):
+def test_pool_grows_with_the_cluster_unless_its_size_is_given(asked, embedders, most):
     pools, _ = plan_pools([{"CPU": 8.0}], **asked)
     assert (pools.embedders, pools.most) == (embedders, most)
 
 
-def test_reading_is_bounded_to_what_all_embedders_need():
+def test_reading_is_limited_to_the_demand_of_all_embedders():
     pools, _ = plan_pools([{"CPU": 8.0}], max_embedders=40)
     assert pools.tasks == 14  # 40 actors of 3.5 CPUs, of which reading costs a twentieth, in tasks of half a CPU
     assert plan_pools([{"CPU": 8.0, "GPU": 1.0}])[0].tasks is None
 
 
 @pytest.mark.parametrize(("parts", "actors", "size"), [(1, 1, 1), (40, 1, 2), (40, 4, 1), (400, 1, 4), (400, 16, 1)])
-def test_a_task_takes_a_twentieth_of_what_an_actor_has_to_do_at_most(parts, actors, size):
+def test_task_takes_at_most_a_twentieth_of_the_work_of_an_actor(parts, actors, size):
     ranges = [{"first": f"{part:03}", "last": f"{part:03}~"} for part in range(parts)]
     tasks = for_tasks(ranges, actors)
     assert [tasks[0]["first"], tasks[-1]["last"]] == ["000", f"{parts - 1:03}~"]
     assert len(tasks) == -(-parts // size)
 
 
-def test_what_a_service_holds_is_told_from_what_is_free():
+def test_resources_held_by_a_service_are_told_from_free_ones():
     assert held_by_others({"CPU": 4.0, "memory": 9.0}, [{"CPU": 1.0}, {"CPU": 1.5}]) == {"CPU": 1.5, "GPU": 0.0}
     assert held_by_others({"CPU": 2.0}, [{"CPU": 2.0}, {"CPU": 2.0}])["CPU"] == 0  # a node has joined meanwhile

@@ -39,11 +39,11 @@ def matched(root: Path, files: dict[str, str], urls: list[str], style: str = "au
         ({"t/123.md": "# How to & why\n"}, ["t/how-to--why/"]),
     ],
 )
-def test_a_file_is_found_at_the_url_that_the_site_has_for_it(files, urls, tmp_path):
+def test_file_is_found_at_its_published_url(files, urls, tmp_path):
     assert list(matched(tmp_path, files, [*urls, "unrelated/page", "about"]).values()) == urls
 
 
-def test_a_file_that_the_site_does_not_list_keeps_its_assumed_url(tmp_path):
+def test_file_not_listed_by_the_site_keeps_its_assumed_url(tmp_path):
     files = {"a.md": "", "b.md": "", "draft.md": "", "x/changes.md": "", "y/changes.md": ""}
     found = matched(tmp_path, files, ["a/", "b/", "blog/changes/"], style="directory")
     assert found == {
@@ -55,19 +55,19 @@ def test_a_file_that_the_site_does_not_list_keeps_its_assumed_url(tmp_path):
     }  # fmt: skip  (two files may be that page: neither is taken for it)
 
 
-def test_two_files_never_have_one_url(tmp_path):
+def test_two_files_never_share_a_url(tmp_path):
     found = matched(tmp_path, {"en/a.md": "", "de/a.md": "", "en/b.md": "", "en/c.md": ""}, ["a", "b", "c"])
     assert (found["en/a.md"], found["de/a.md"]) == ("a", "de/a.md")
 
 
-def test_a_page_and_a_folder_of_one_name_are_two_pages(tmp_path):
+def test_page_and_folder_of_one_name_are_two_pages(tmp_path):
     files = {"a.html": "<h1>A</h1>", "a/index.html": "<h1>All of A</h1>", "b.html": "<h1>B</h1>"}
     assert matched(tmp_path, files, ["a.html", "a/index.html", "b"]) == {
         "a.html": "a.html", "a/index.html": "a/index.html", "b.html": "b"
     }  # fmt: skip
 
 
-def test_links_lead_to_the_urls_of_the_site(tmp_path):
+def test_links_lead_to_published_urls(tmp_path):
     (tmp_path / "a.md").write_text("[b](B_c.md#x)")
     (tmp_path / "B_c.md").write_text("# B")
     settings = FolderSettings(path=str(tmp_path), base_url=BASE).recognised()
@@ -98,5 +98,5 @@ INVENTORY = b"# Sphinx inventory version 2\n# Project: x\n# Version: 1\n# The re
         (b"", []),
     ],
 )
-def test_a_list_of_pages_is_read_in_each_of_its_forms_and_broken_ones_list_nothing(body, places):
+def test_page_list_is_read_in_every_format_and_broken_ones_are_empty(body, places):
     assert parse_listing(body) == places

@@ -11,14 +11,14 @@ ONE, TWO = {"10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}
 
 
 @pytest.mark.parametrize("place", ["me:secret@127.0.0.1:5432", "localhost", "me:secret@localhost", "[::1]", ""])
-def test_a_local_database_serves_one_machine_and_the_error_does_not_tell_its_password(place):
+def test_local_database_error_does_not_reveal_its_password(place):
     check_reach(f"postgresql://{place}/docs", ONE)
     with pytest.raises(UnreachableDatabase, match="the cluster has 2 machines") as error:
         check_reach(f"postgresql://{place}/docs", TWO)
     assert "secret" not in str(error.value)
 
 
-def test_a_database_server_serves_all_machines():
+def test_database_server_serves_all_machines():
     check_reach("postgresql://me:secret@db.internal:5432/docs", TWO)
 
 
@@ -28,7 +28,7 @@ def check(path):
     source.check(relative_paths=not in_ray_job(), tell=print)
 
 
-def test_a_relative_folder_is_refused_in_a_ray_job_only(tmp_path, monkeypatch):
+def test_relative_folder_is_refused_only_in_a_ray_job(tmp_path, monkeypatch):
     (tmp_path / "html").mkdir()
     (tmp_path / "html" / "a.html").write_text("x")
     monkeypatch.chdir(tmp_path)

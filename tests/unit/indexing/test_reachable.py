@@ -32,7 +32,7 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
 
 
-def test_a_site_that_comes_back_within_a_second_is_reachable() -> None:
+def test_site_that_recovers_within_a_second_is_reachable() -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
 
@@ -44,7 +44,7 @@ def test_a_site_that_comes_back_within_a_second_is_reachable() -> None:
         assert reason(host(f"http://127.0.0.1:{server.getsockname()[1]}/")) == ""
 
 
-def test_a_name_that_nobody_has_is_no_such_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_name_is_reported_as_no_such_host(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -57,7 +57,7 @@ def test_a_name_that_nobody_has_is_no_such_host(monkeypatch: pytest.MonkeyPatch)
     ("http://docs.example.invalid/", ConnectionRefusedError(111, "Connection refused")),
     ("https://docs.example.invalid/", OSError(101, "Network is unreachable")),
 ])  # fmt: skip
-def test_a_crawl_that_uses_no_proxy_says_so_where_one_is_named(
+def test_crawl_that_ignores_a_configured_proxy_says_so(
     monkeypatch: pytest.MonkeyPatch, url: str, failure: OSError
 ) -> None:
     def fails(*_: object, **__: object) -> None:
@@ -77,20 +77,20 @@ def test_a_crawl_that_uses_no_proxy_says_so_where_one_is_named(
     assert "PROXY" not in reason(host(url)), "no program would ask the proxy for this host"
 
 
-def test_a_silent_host_is_told_at_once_and_given_up_at_its_time_limit(silent: str) -> None:
+def test_silent_host_is_reported_at_once_and_given_up_at_its_time_limit(silent: str) -> None:
     told: list[str] = []
     reasons = find_unreachable([host(silent, timeout_s=1.0)], told.append, quiet_s=0.1)
     assert told == [f"{silent} has timed out after 0.1 s: waiting up to 1 s for an answer"]
     assert reasons == {silent: "timed out: no answer within 1 s"}
 
 
-def test_a_private_address_is_refused_before_a_connection(silent: str) -> None:
+def test_private_address_is_refused_before_connecting(silent: str) -> None:
     assert reason(CrawlSettings(start_urls=(silent,))).startswith(
         "refused: 127.0.0.1 is a loopback address; `--allow-private`"
     )
 
 
-def test_a_site_that_answers_anything_is_reachable_and_nobody_at_a_port_is_connection_refused() -> None:
+def test_any_reply_means_reachable_and_a_closed_port_means_refused() -> None:
     with Site({"/": page()}) as site, closed_port() as port:
         hosts, told = [host(f"{site.url}/"), host(f"http://127.0.0.1:{port}/docs/")], list[str]()
         assert find_unreachable(hosts, told.append) == {f"http://127.0.0.1:{port}/docs/": "connection refused"}
@@ -110,7 +110,7 @@ NOW = datetime.now(UTC)
         ("elsewhere.test", NOW + timedelta(days=2), True, "TLS: certificate of another address"),
     ],
 )  # fmt: skip
-def test_a_bad_certificate_is_named(tmp_path, monkeypatch, name, until, trusted, words):
+def test_bad_certificate_is_reported(tmp_path, monkeypatch, name, until, trusted, words):
     path = certificate(tmp_path, name, until)
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
@@ -120,7 +120,7 @@ def test_a_bad_certificate_is_named(tmp_path, monkeypatch, name, until, trusted,
         assert reason(host(f"{site.url}/", verify_tls=False)) == ""
 
 
-def test_a_port_without_tls_is_named() -> None:
+def test_port_without_tls_is_reported() -> None:
     with Site({"/": page()}) as site:
         found = reason(host(site.url.replace("http:", "https:") + "/"))
     assert found == "TLS: wrong version number"

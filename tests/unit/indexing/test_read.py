@@ -65,7 +65,7 @@ def test_plain_text_has_sections_at_underlined_lines_and_lists():
     ]
 
 
-def test_indented_prose_of_plain_text_is_prose():
+def test_indented_prose_in_plain_text_is_prose():
     lines = (
         "   The server keeps each message until it has been read, and\n   deletes the old ones where the disk is full."
     )
@@ -91,7 +91,7 @@ def test_indented_prose_of_plain_text_is_prose():
         (bytes(range(256)) * 9 + b"\0" * 5000, "text/html", "binary data"),
     ],
 )
-def test_what_cannot_be_read_says_why(body, content_type, reason):
+def test_unreadable_page_says_why(body, content_type, reason):
     with pytest.raises(UnreadablePage, match=r"https://x\.org/p") as caught:
         read(body, content_type)
     assert reason in caught.value.reason
@@ -105,23 +105,23 @@ def test_what_cannot_be_read_says_why(body, content_type, reason):
         '<h1>Python Module Index</h1><div class="modindex-jumpbox">r</div><p>ray.data</p>',
     ],
 )
-def test_a_generators_listings_are_pages_without_sections(listing):
+def test_generated_listings_are_pages_without_sections(listing):
     document = read_page(Page("https://d.test/_modules/x.html", f"<main>{listing}</main>".encode()))
     assert document.sections == () and document.title
 
 
-def test_deep_nesting_and_absurd_attributes_still_give_their_text():
+def test_deep_nesting_and_absurd_attributes_lose_no_text():
     assert words(read(b"<div>" * 50_000 + b"hello")) == "hello"
     attributes = b" ".join(b"a%d=1" % n for n in range(100_000))
     assert words(read(b"<p " + attributes + b">hello")) == "hello"
     assert words(read(b'<p a="<" ' + attributes + b">hello")).endswith("hello")
 
 
-def test_words_before_the_first_tag_are_no_attributes():
+def test_words_before_the_first_tag_are_not_attributes():
     assert words(read(b"word " * 2000 + b"<p>end")).count("word") == 2000
 
 
-def test_a_call_that_hangs_costs_its_limit_and_the_next_is_answered():
+def test_hanging_call_costs_its_limit_and_the_next_call_is_answered():
     with closing(Child()) as child:
         with pytest.raises(ChildTimeout, match=r"no result within 0\.2 s"):
             child(sum, range(10**12), 0.2)
@@ -129,17 +129,17 @@ def test_a_call_that_hangs_costs_its_limit_and_the_next_is_answered():
         assert child(len, range(3), 5) == 3
 
 
-def test_a_call_that_waits_is_ended_in_the_end():
+def test_waiting_call_ends_eventually():
     with closing(Child()) as child, pytest.raises(ChildTimeout):
         child(time.sleep, 600, 0.01)
 
 
-def test_time_in_which_the_machine_does_something_else_costs_no_page():
+def test_time_used_by_other_processes_costs_no_page():
     with closing(Child()) as child:
         assert child(time.sleep, 0.6, 0.5) is None
 
 
-def test_a_call_that_kills_its_process_says_how_it_died():
+def test_call_that_kills_its_process_says_how_it_died():
     with closing(Child()) as child, pytest.raises(ChildCrash, match="exit status 7"):
         child(os._exit, 7, 5)
 
@@ -156,13 +156,13 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_the_reading_process_ends_with_a_killed_owner():
+def test_reading_process_ends_with_its_killed_owner():
     root = str(Path(__file__).parents[3])
     done = subprocess.run([sys.executable, "-c", OWNER.format(root=root)], capture_output=True, text=True, check=False)
     eventually(lambda: not alive(int(done.stdout)), "the reading process has ended")
 
 
-def test_a_reader_gives_what_read_page_gives():
+def test_reader_returns_the_result_of_read_page():
     page = Page("https://x.org/", b"<main><h1 id=a>A</h1><p>text</p></main>")
     reader = PageReader(read_page)
     assert reader(page) == read_page(page)
@@ -176,12 +176,12 @@ def test_a_reader_gives_what_read_page_gives():
     ("", "`ls -l`", ""),
     ("---\nlang: fr\n---\n", "This is not translated yet.", "fr"),
 ])  # fmt: skip
-def test_a_page_that_declares_no_language_has_that_of_most_of_its_paragraphs(head, text, language):
+def test_page_without_a_declared_language_gets_that_of_most_paragraphs(head, text, language):
     page = Page("https://x.org/a.md", f"{head}# A\n\n{text}\n".encode(), content_type="text/markdown")
     assert read_page(page).language == language
 
 
-def test_cutting_that_takes_too_long_is_an_unreadable_page_and_the_next_one_is_read():
+def test_too_slow_chunking_makes_a_page_unreadable_and_the_next_is_read():
     slow = b"<p>" + b" ".join(str(number).encode() for number in range(600_000)) + b"</p>"
     page = Page("http://x/", b"<html lang=en><title>T</title><main><h1 id=top>Top</h1><p>Some text.</p></main></html>")
     child, cut = Child(), PageCutter(IndexSettings(model="hash:16", dimension=16))
@@ -194,7 +194,7 @@ def test_cutting_that_takes_too_long_is_an_unreadable_page_and_the_next_one_is_r
     assert reader(page) == first
 
 
-def test_links_are_absolute_once_and_real():
+def test_links_are_absolute_unique_and_valid():
     html = b"""<base href="/docs/"><a href="a.html#x">1</a><a href='a.html'>2</a><a rel="nofollow" href="n.html">3</a>
     <a href="mailto:a@b.c">4</a><!-- <a href="c.html"> --><script>"<a href='s.html'>"</script>
     <a title=">" href=b?x=1&amp;y=2>5</a>
@@ -207,7 +207,7 @@ def test_links_are_absolute_once_and_real():
     )  # fmt: skip
 
 
-def test_canonical_is_absolute_and_another():
+def test_canonical_is_absolute_and_differs_from_the_page():
     page = Page("https://x.org/p", b'<link rel="canonical" href="/q#frag">')
     assert page_pointers(page)[1] == "https://x.org/q"
     assert page_pointers(Page("https://x.org/q", page.body))[1] is None
@@ -215,7 +215,7 @@ def test_canonical_is_absolute_and_another():
 
 
 @pytest.mark.parametrize("start", [b"<a", b'<a "', b"<!--", b"<a href='x", b"<script>"])
-def test_hostile_pages_do_not_hold_up_the_search_for_links(start):
+def test_hostile_pages_do_not_delay_the_search_for_links(start):
     found = page_pointers(Page("https://x.org/", start * 1_000_000))  # hours, if it took the square of that
     assert found == ((), None)
 
@@ -224,14 +224,14 @@ def test_hostile_pages_do_not_hold_up_the_search_for_links(start):
     "name", ["punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "rot13", "undefined"]
 )
 @pytest.mark.parametrize("declared", ["by the server", "by the page"])
-def test_a_codec_that_is_no_character_set_of_the_web_is_not_used(name, declared):
+def test_codec_that_is_no_web_charset_is_not_used(name, declared):
     meta = f'<meta charset="{name}">' if declared == "by the page" else ""
     body = f"{meta}<p>{'Grüße aus Köln. ' * 4_000}".encode()
     assert words(read(body, charset=name if declared == "by the server" else None)).startswith("Grüße aus Köln.")
 
 
 @pytest.mark.parametrize("declared", ["iso-8859-1", "windows-1252", "ISO-8859-2", "koi8-r"])
-def test_utf8_that_is_declared_as_a_charset_of_single_bytes_is_read_as_utf8(declared):
+def test_utf8_declared_as_a_single_byte_charset_is_read_as_utf8(declared):
     assert words(read("<p>Größe “quoted” Größe</p>".encode(), charset=declared)).startswith("Größe “quoted”")
     assert words(read(f'<meta charset="{declared}"><p>Привет</p>'.encode())).startswith("Привет")
 
@@ -241,6 +241,6 @@ def test_utf8_that_is_declared_as_a_charset_of_single_bytes_is_read_as_utf8(decl
     [("latin1", "Größe"), ("ISO-8859-2", "Größe"), ("KOI8-R", "Привет"), ("Shift_JIS", "こんにちは"),
      ("EUC-KR", "안녕"), ("Big5", "你好"), ("gb2312", "你好"), ("utf-16", "Größe"), ("x-sjis", "Hello")],
 )  # fmt: skip
-def test_the_character_sets_of_the_web_are_used(name, said):
+def test_web_charsets_are_used(name, said):
     body = f"<p>{said} {said}</p>".encode("ascii" if name == "x-sjis" else name)
     assert words(read(body, charset=name)).startswith(said)

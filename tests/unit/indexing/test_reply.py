@@ -30,7 +30,7 @@ HTML = {"content-type": "text/html"}
         ("unknown/unknown", URL, "", None),
     ],
 )
-def test_the_type_is_the_headers_helped_by_the_name_where_it_is_vague(header, url, kind, charset):
+def test_type_comes_from_the_header_or_from_the_name_if_vague(header, url, kind, charset):
     assert parse_content_type(header, url) == (kind, charset)
 
 
@@ -47,12 +47,12 @@ def test_the_type_is_the_headers_helped_by_the_name_where_it_is_vague(header, ur
         (HTML | {"content-encoding": "aws-chunked, identity"}, ""),
     ],
 )
-def test_the_head_tells_whether_a_body_is_wanted(headers, reason):
+def test_head_tells_whether_a_body_is_wanted(headers, reason):
     assert reason in page_refusal(headers, URL)
     assert bool(page_refusal(headers, URL)) is bool(reason)
 
 
-def test_a_page_is_its_raw_bytes():
+def test_page_body_is_its_raw_bytes():
     reply = HttpReply(URL, 200, HTML | {"etag": 'W/"x"'}, b"<p>\xff")
     assert page_from_reply(reply, None) == FetchedPage(URL, "ok", 200, 'W/"x"', b"<p>\xff", "text/html")
 
@@ -67,7 +67,7 @@ def test_a_page_is_its_raw_bytes():
         (b"\xef\xbb\xbf\0", "ok", "text/plain"),
     ],
 )
-def test_without_a_type_the_first_bytes_speak(body, state, kind):
+def test_first_bytes_decide_without_a_type(body, state, kind):
     page = page_from_reply(HttpReply(URL, 200, {}, body), None)
     assert page.state == state
     assert not kind or page.content_type == kind
@@ -85,11 +85,11 @@ def test_without_a_type_the_first_bytes_speak(body, state, kind):
         ("utf-8, none", b"\x1f\x8b\x08", []),
     ],
 )
-def test_only_what_a_body_is_packed_by_is_unpacked(encodings, body, codings):
+def test_body_is_unpacked_only_by_its_actual_compression(encodings, body, codings):
     assert packed_by(encodings, body) == codings
 
 
-def test_unchanged_keeps_links_and_brings_no_body_and_is_a_failure_if_nobody_asked():
+def test_not_modified_keeps_links_and_is_a_failure_if_unrequested():
     page = page_from_reply(HttpReply(URL, 304), KNOWN)
     assert (page.state, page.http_status, page.body, page.links) == ("ok", 304, None, KNOWN.links)
     assert page_from_reply(HttpReply(URL, 304), None).state == "failed"
@@ -99,13 +99,13 @@ def test_unchanged_keeps_links_and_brings_no_body_and_is_a_failure_if_nobody_ask
     ("status", "state"),
     [(404, "gone"), (410, "gone"), (403, "failed"), (500, "failed"), (204, "skipped"), (206, "skipped")],
 )
-def test_states_by_status(status, state):
+def test_status_determines_the_state(status, state):
     page = page_from_reply(HttpReply(URL, status, HTML), KNOWN)
     assert (page.state, page.http_status) == (state, status)
     assert page.links == (KNOWN.links if state == "failed" else ())
 
 
-def test_silence_is_a_failure_and_size_is_a_choice():
+def test_silence_is_a_failure_and_an_oversized_page_is_skipped():
     assert page_from_reply(HttpReply(URL, error="timed out"), KNOWN) == FetchedPage(
         URL, "failed", links=KNOWN.links, error="timed out"
     )
@@ -116,11 +116,11 @@ def test_silence_is_a_failure_and_size_is_a_choice():
     ("location", "links"),
     [("/b", ("http://h/b",)), ("b#c", ("http://h/b",)), ("//x/y", ("http://x/y",)), ("?q", ("http://h/a?q",))],
 )
-def test_a_redirect_names_its_target(location, links):
+def test_redirect_names_its_target(location, links):
     page = page_from_reply(HttpReply(URL, 302, {"location": location}), KNOWN)
     assert (page.state, page.links) == ("redirect", links)
 
 
 @pytest.mark.parametrize("location", ["", "file:///etc/passwd", "http://[bad", "javascript:x", "http://u:p@h/"])
-def test_a_redirect_to_nowhere_is_a_failure(location):
+def test_redirect_to_nowhere_is_a_failure(location):
     assert page_from_reply(HttpReply(URL, 302, {"location": location}), None).state == "failed"

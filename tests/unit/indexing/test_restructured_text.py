@@ -24,7 +24,7 @@ def anchors(document: Document) -> list[str]:
     return [section.anchor for section in document.sections]
 
 
-def test_sections_have_the_anchors_that_sphinx_gives():
+def test_sections_have_the_anchors_of_sphinx():
     document = read(
         ":orphan:\n\nThe Guide\n=========\n\nFirst.\n\n.. _own-label:\n\nStep 1: *Begin*\n---------------\n\nSee "
         ":ref:`own-label`.\n\nZwölf\n-----\n\nTwelve.\n\n第一\n-----\n\nOne.\n"
@@ -130,12 +130,12 @@ def shown() -> str:
         "Figure words.", "short() and Kept and Found and Titled words and rolled and |missing|.",
     ],
 )  # fmt: skip
-def test_no_directive_and_no_role_loses_its_text(text, shown):
+def test_no_directive_or_role_loses_its_text(text, shown):
     assert text in shown
 
 
 @pytest.mark.parametrize(("said", "shows"), [("html", True), ("latex", False), ("not latex", True), ("a_tag", True)])
-def test_only_what_the_published_page_shows_is_read(said, shows):
+def test_only_text_shown_on_the_published_page_is_read(said, shows):
     assert ("Shown" in words(read(f"Text.\n\n.. only:: {said}\n\n   Shown.\n"))) is shows
 
 
@@ -147,7 +147,7 @@ def test_code_is_marked_and_the_lines_of_a_block_stay_one_paragraph():
     assert [span.text for span in spans if span.code] == ["raydex index", "-b", "one"]
 
 
-def test_a_name_for_references_is_no_text_and_two_lines_of_a_cell_are_no_list():
+def test_reference_label_is_no_text_and_two_cell_lines_are_no_list():
     table = "+-------+---+\n| f(a,  | B |\n|   bc) |   |\n+-------+---+\n| g()   | C |\n+-------+---+\n"
     document = read(f"Page\n====\n\nText.\n\n.. setting:: size\n\nSize\n----\n\nWords.\n\n{table}")
     assert words(document).split("\n") == ["Text.", "Words.", "f(a, bc) | B", "g() | C"]
@@ -163,12 +163,12 @@ def test_code_has_its_language():
     ]  # fmt: skip
 
 
-def test_what_docutils_cannot_read_stays_as_it_is_written():
+def test_text_that_docutils_cannot_parse_stays_verbatim():
     text = words(read("Page\n====\n\nA.\n\n+---+\n| broken table |\n\n.. list-table::\n\n   no list\n\n**open\n"))
     assert all(part in text for part in ("broken table", "no list", "**open"))
 
 
-def test_titles_have_the_dashes_of_the_published_page_and_a_table_of_contents_is_no_text():
+def test_titles_have_published_dashes_and_a_table_of_contents_is_removed():
     title = "json --- ``a--b`` -- words\n==========================="
     document = read(f"{title}\n\nWords.\n\n.. toctree::\n   :maxdepth: 2\n\n   Install it <install>\n   usage\n")
     assert (document.title, words(document)) == ("json — a--b – words", "Words.")
@@ -184,7 +184,7 @@ def test_titles_have_the_dashes_of_the_published_page_and_a_table_of_contents_is
         ".. include:: <s5defs.txt>", ".. role:: raw-html(raw)\n   :format: html\n\n:raw-html:`secret`",
     ],
 )  # fmt: skip
-def test_no_other_file_is_read_and_no_raw_html(directive, tmp_path: Path):
+def test_no_other_file_and_no_raw_html_is_read(directive, tmp_path: Path):
     file = tmp_path / "file.txt"
     file.write_text("secret\n")
     document = read(f"Page\n====\n\nBefore.\n\n{directive.format(file=file)}\n\nAfter.\n")
@@ -193,7 +193,7 @@ def test_no_other_file_is_read_and_no_raw_html(directive, tmp_path: Path):
     assert "secret" not in text.replace(":raw-html:`secret`", "")
 
 
-def test_a_page_that_never_ends_costs_its_limit_only():
+def test_endless_page_costs_only_its_time_limit():
     bomb = "".join(f".. |a{n}| replace:: {f'|a{n + 1}| ' * 20}\n" for n in range(9)) + ".. |a9| replace:: x\n\n|a0|\n"
     child = Child()
     reader, impatient = PageReader(read_page, child=child), PageReader(read_page, patience=0.15, child=child)
@@ -205,7 +205,7 @@ def test_a_page_that_never_ends_costs_its_limit_only():
     assert reader(Page("https://x.org/q", b"Next\n====\n\nWords.\n", "text/x-rst")).title == "Next"
 
 
-def test_a_name_without_a_role_is_shortened_as_with_a_role_of_sphinx():
+def test_name_without_a_role_is_shortened_as_with_a_sphinx_role():
     assert words(read("Now `~tornado.web.Application` and `~a.run()` and `~.Locale`, but `a ~ b` and `Title`.\n")) == (
         "Now Application and run() and Locale, but a ~ b and Title."
     )
@@ -229,7 +229,7 @@ def _deeper(line: str, indent: str) -> str:
     ],
     ids=["letters", "bullets", "footnotes", "quotes", "lists", "notes", "directives", "terms"],
 )
-def test_blocks_that_are_nested_deeply_are_read_as_text(nested: str):
+def test_deeply_nested_blocks_are_read_as_text(nested: str):
     document = read(f"Title\n=====\n\nBefore.\n\n{nested}\nAfter.\n\nNext\n====\n\nMore.\n")
     assert anchors(document) == ["title", "next"]
     assert [text in words(document) for text in ("Before.", "the end", "After.", "More.")] == [True] * 4

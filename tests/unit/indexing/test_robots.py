@@ -45,11 +45,11 @@ def rules(body: bytes, status: int = 200):
         ("quxbot", "/example/page.html", True),
     ],
 )
-def test_the_example_of_the_rfc(agent, path, allowed):
+def test_example_of_the_rfc(agent, path, allowed):
     assert rules(EXAMPLE).allow(f"http://h{path}", agent) is allowed
 
 
-def test_the_longest_match_wins():
+def test_longest_match_wins():
     parsed = rules(b"User-agent: *\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n")
     assert parsed.allow("http://h/example/page/a.gif", "raydex")
     assert not parsed.allow("http://h/example/page/disallowed.gif", "raydex")
@@ -64,19 +64,19 @@ def test_client_errors_allow_and_server_errors_forbid(status, allowed):
     assert bool(parsed.unreachable) is (status >= 500)
 
 
-def test_silence_forbids_and_says_why():
+def test_no_reply_forbids_and_says_why():
     parsed = parse_robots(HttpReply("http://h/robots.txt", error="no answer"))
     assert not parsed.allow("http://h/", "raydex")
     assert parsed.unreachable == "http://h/robots.txt could not be fetched (no answer)"
 
 
 @pytest.mark.parametrize("filler", [b"", b"# words words words words\n" * 19_000], ids=["nothing", "482 KiB"])
-def test_a_byte_order_mark_hides_no_rule_and_500_kibibytes_are_read(filler):
+def test_byte_order_mark_hides_no_rule_and_500_kibibytes_are_read(filler):
     assert not rules(b"\xef\xbb\xbfUser-agent: *\n" + filler + b"Disallow: /\n").allow("http://h/", "raydex")
 
 
 @pytest.mark.parametrize("junk", [b"\x00\xff\xfe", b"<html>not found</html>", b"\xef\xbb\xbf", b"Disallow: /\n"])
-def test_what_is_no_robots_txt_allows(junk):
+def test_other_content_than_robots_txt_allows_everything(junk):
     assert rules(junk).allow("http://h/", "raydex")
 
 
@@ -104,7 +104,7 @@ def moved(url: str, to: str) -> HttpReply:
     return HttpReply(url, 301, {"location": to})
 
 
-def test_five_redirects_are_followed_and_it_is_fetched_once():
+def test_five_redirects_are_followed_and_the_file_is_fetched_once():
     chain = [moved(f"http://h/{n}", f"/{n + 1}") for n in range(1, 5)]
     last = HttpReply("http://h/5", 200, body=b"User-agent: raydex\nDisallow: /page\n")
     allowed, asked = load(moved(ROBOTS, "/1"), *chain, last)
@@ -112,12 +112,12 @@ def test_five_redirects_are_followed_and_it_is_fetched_once():
     assert asked == [ROBOTS, *(f"http://h/{n}" for n in range(1, 6))]
 
 
-def test_endless_redirects_and_those_to_other_hosts_allow():
+def test_endless_redirects_and_redirects_to_other_hosts_allow():
     assert load(moved(ROBOTS, "/robots.txt"))[0]
     assert load(moved(ROBOTS, "http://x/robots.txt"))[0]
 
 
-def test_each_origin_has_its_own():
+def test_each_origin_has_its_own_rules():
     safe = HttpReply("https://h/robots.txt", 200, body=b"User-agent: *\nDisallow: /\n")
     replies = HttpReply(ROBOTS, 404), safe
     assert load(*replies, url="http://h/a") == (True, [ROBOTS])

@@ -26,7 +26,7 @@ def test_one_page_has_one_spelling(url, written):
 
 
 @pytest.mark.parametrize("path", ["/a", "/a/", "/a/index.html", "/A", "//a", "/a;b", "/%7Ea", "/a?b=&c", "/a.."])
-def test_no_rule_rewrites_a_path(path):
+def test_normalizing_never_rewrites_a_path(path):
     assert normalize_url(f"http://h{path}") == f"http://h{path}"
 
 
@@ -43,11 +43,11 @@ def test_no_rule_rewrites_a_path(path):
         ("?q=a%26utm_source%3Db", None),
     ],
 )
-def test_tracking_parameters_are_not_a_part_of_a_url(query, written):
+def test_tracking_parameters_are_removed_from_a_url(query, written):
     assert normalize_url(f"http://h/a{query}") == f"http://h/a{query if written is None else written}"
 
 
-def test_an_endless_url_is_no_page():
+def test_endless_url_is_no_page():
     assert normalize_url("http://h/" + "a/" * 2000) is None
 
 
@@ -64,7 +64,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("url", [*BELOW, *OUTSIDE])
-def test_a_crawl_stays_on_its_host_and_below_its_start(url):
+def test_crawl_stays_on_its_host_and_below_its_start(url):
     assert (url in Scope(["http://h/docs/index.html"], (), (), no_parent=True)) is (url in BELOW)
 
 
@@ -80,7 +80,7 @@ def test_a_crawl_stays_on_its_host_and_below_its_start(url):
         ("/docs/", ["/docs/a/b"], ""),
     ],
 )
-def test_a_start_without_a_slash_is_a_folder_if_it_leads_to_pages_in_it(start, links, folder):
+def test_start_url_without_a_slash_is_a_folder_if_it_links_into_it(start, links, folder):
     urls = [f"http://h{link}" for link in links]
     scope = Scope([f"http://h{start}"], (), (), no_parent=True)
     assert scope.settle(f"http://h{start}", urls) == folder and scope.is_settled
@@ -90,7 +90,7 @@ def test_a_start_without_a_slash_is_a_folder_if_it_leads_to_pages_in_it(start, l
         assert wide.is_settled and wide.settle(f"http://h{start}", urls) == ""
 
 
-def test_a_start_that_could_not_be_read_leaves_what_is_below_it():
+def test_unread_start_url_keeps_the_pages_below_it():
     scope = Scope(["http://h/docs", "http://h/old/guide"], (), (), no_parent=True)
     assert scope.settle("http://h/docs", None) == "" and not scope.is_settled
     assert "http://h/docs/a" in scope and "http://h/docs" in scope and "http://h/blog" not in scope
@@ -98,13 +98,13 @@ def test_a_start_that_could_not_be_read_leaves_what_is_below_it():
     assert scope.settle("http://h/old/guide", []) == "" and scope.is_settled and "http://h/old/a" in scope
 
 
-def test_without_no_parent_the_whole_host_is_inside():
+def test_whole_host_is_in_scope_if_no_parent_is_off():
     scope = Scope(["http://h/docs/"], (), (), no_parent=False)
     assert "http://h/blog" in scope
     assert "http://x/docs/" not in scope
 
 
-def test_patterns_decide_but_not_about_the_start():
+def test_patterns_decide_except_for_the_start_url():
     scope = Scope(["http://h/"], ("/en/",), ("/en/old/", r"\?print"), no_parent=True)
     urls = ["http://h/", "http://h/en/a", "http://h/de/a", "http://h/en/old/a", "http://h/en/a?print=1"]
     assert [url for url in urls if url in scope] == urls[:2]

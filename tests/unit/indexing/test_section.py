@@ -12,7 +12,7 @@ def sections(html: str) -> tuple[Section, ...]:
     return read_html(html).sections
 
 
-def test_a_sphinx_section_has_its_id_path_and_only_its_own_text():
+def test_sphinx_section_has_its_id_path_and_only_its_own_text():
     outer, inner = sections(
         '<main><section id="a"><span id="label"></span><h1>A<a class="headerlink" href="#a">¶</a></h1><p>one</p>'
         '<section id="b"><h2>B<a class="headerlink" href="#b">#</a></h2><p>two</p></section><p>three</p>'
@@ -23,12 +23,12 @@ def test_a_sphinx_section_has_its_id_path_and_only_its_own_text():
     assert (inner.anchors, inner.headings) == (("label", "a", "b"), ("A", "B"))
 
 
-def test_a_section_is_no_noise_by_the_id_that_its_heading_gives_it():
+def test_id_derived_from_a_heading_never_marks_a_section_as_noise():
     html = "<section id='search'><h2>Search</h2><p>Finds words.</p></section><div id='menu'><p>Next</p></div>"
     assert [s.anchors for s in read_html(f"<main><h1>Parts</h1><p>All.</p>{html}</main>").sections] == [(), ("search",)]
 
 
-def test_pages_that_sphinx_puts_into_the_tree_of_contents_of_one_page_are_its_text():
+def test_pages_inlined_by_a_sphinx_toctree_are_page_text():
     found = sections(
         '<main><section id="a"><h1>A</h1><div class="toctree-wrapper compound"><ul><li><a href="b">B</a></ul></div>'
         '<div class="toctree-wrapper compound"><span id="document-c"></span><section id="c"><h2>C</h2><p>three</p>'
@@ -37,7 +37,7 @@ def test_pages_that_sphinx_puts_into_the_tree_of_contents_of_one_page_are_its_te
     assert [(section.headings, blocks_of(section)) for section in found] == [(("A", "C"), (Block("prose", "three"),))]
 
 
-def test_an_article_holds_its_headings_whatever_their_level_and_an_id_belongs_to_the_first():
+def test_article_contains_headings_of_any_level_and_its_id_marks_the_first():
     function = '<article><h4 id="{0}">{0}()</h4><div><h3 id="types">Types</h3><p>T</p></div></article>'
     found = sections(f'<main><h3 id="e">E</h3>{function.format("all")}{function.format("any")}</main>')
     assert [(section.headings, section.anchors) for section in found] == [
@@ -45,14 +45,14 @@ def test_an_article_holds_its_headings_whatever_their_level_and_an_id_belongs_to
     ]  # fmt: skip
 
 
-def test_what_keeps_its_lines_is_a_listing():
+def test_text_with_preserved_lines_is_a_listing():
     found = sections(
         "<main><h1>A</h1><xmp>a\n  <b>\n</xmp><textarea readonly>c\n  d</textarea><textarea></textarea></main>"
     )
     assert [(block.kind, block.text) for block in blocks_of(found[0])] == [("code", "a\n  <b>"), ("code", "c\n  d")]
 
 
-def test_signs_beside_bullets_and_before_names_and_tables_for_the_look_of_boxes_are_left_out():
+def test_decorative_marks_and_layout_tables_are_removed():
     (found, entry) = sections(
         '<main><h1>A</h1><ul><li>- one</li></ul><div class="note"><table><tr><td rowspan="2"><img alt="[Note]"></td>'
         "<th>Note</th></tr><tr><td>Well.</td></tr></table></div>"
@@ -70,14 +70,14 @@ API = """<main><section id="ray-get"><h1>ray.get</h1><dl class="py function">
 </section></main>"""
 
 
-def test_a_section_that_holds_one_api_entry_is_one_section_with_both_anchors():
+def test_section_with_one_api_entry_is_one_section_with_both_anchors():
     (section,) = sections(API % "")
     assert section.anchors == ("ray-get", "ray.get")
     assert section.headings == ("ray.get",)
     assert blocks_of(section) == (Block("code", "ray.get(refs)"), Block("prose", "Get it."))
 
 
-def test_a_method_is_a_section_inside_its_class():
+def test_method_is_a_section_inside_its_class():
     method = (
         '<dl class="py method"><dt class="sig py" id="ray.get.m"><span class="descname">m</span>()</dt><dd>M</dd></dl>'
     )
@@ -87,7 +87,7 @@ def test_a_method_is_a_section_inside_its_class():
     assert "M" not in "".join(block.text for block in blocks_of(outer))
 
 
-def test_an_overload_without_an_id_belongs_to_the_entry_before_it():
+def test_overload_without_an_id_belongs_to_the_entry_before_it():
     (section,) = sections('<main><dl><dt class="sig" id="f">f(a)</dt><dt class="sig">f(b)</dt><dd>F</dd></dl></main>')
     assert blocks_of(section)[0] == Block("code", "f(a)\nf(b)")
 
@@ -102,13 +102,13 @@ def test_an_overload_without_an_id_belongs_to_the_entry_before_it():
         ("Acme", (), "Acme"),
     ],
 )
-def test_a_page_is_called_by_its_own_heading_and_not_by_that_of_a_part(label, heads, title):
+def test_page_title_is_its_own_heading_not_that_of_a_part(label, heads, title):
     parts = "".join(f"<h1>{head}</h1><p>Text.</p>" for head in heads)
     assert read_html(f"<title>{label}</title><body>{parts}<p>Text.</p>").title == title
 
 
 @pytest.mark.parametrize(("before", "title"), [("", "Install"), ("<p>What it is for.</p>", "page.html")])
-def test_a_page_without_a_title_is_called_by_the_heading_that_it_begins_with_and_by_no_other(before, title):
+def test_untitled_page_is_named_only_by_a_heading_at_its_start(before, title):
     assert read_html(f"<body>{before}<h2>Install</h2><p>Text.</p>").title == title
 
 
@@ -128,7 +128,7 @@ def test_docbook_sections_entries_and_notes():
     assert under(blocks_of(entry)[1]) == ("Note",)
 
 
-def test_headings_in_a_row_nest_by_rank():
+def test_consecutive_headings_nest_by_rank():
     found = sections(
         '<article><h1 id="t">T</h1><p>0</p><h2 id="a">A</h2><p>1</p><h3 id="b">B</h3><p>2</p>'
         "<h2>C</h2><p>3</p></article>"
@@ -154,12 +154,12 @@ def test_headings_in_a_row_nest_by_rank():
         '<div id="x"><h2>T</h2><p>t</p></div>',
     ],
 )
-def test_the_id_of_a_heading_may_stand_in_or_beside_it(html):
+def test_heading_id_can_be_inside_or_next_to_the_heading(html):
     (section,) = sections(f"<main>{html}</main>")
     assert (section.anchors, section.headings) == (("x",), ("T",))
 
 
-def test_a_material_for_mkdocs_page_is_its_article():
+def test_material_for_mkdocs_page_is_its_article():
     html = """<html lang="en"><head><title>Setup - Site</title></head><body><header class="md-header">Site</header>
     <main class="md-main"><div class="md-sidebar"><nav class="md-nav"><a href="/">Home</a></nav></div>
     <div class="md-content">
@@ -175,7 +175,7 @@ def test_a_material_for_mkdocs_page_is_its_article():
     assert blocks_of(section) == (Block("prose", "Do this."), Block("code", "a:\n  b"))
 
 
-def test_a_docusaurus_page_keeps_its_header_and_its_code_lines():
+def test_docusaurus_page_keeps_its_header_and_code_lines():
     html = """<div id="__docusaurus"><nav class="navbar">N</nav><main>
     <article><nav class="theme-doc-breadcrumbs">B</nav>
     <div class="theme-doc-markdown markdown"><header><h1>Intro</h1></header><p>Hello.</p><pre class="prism-code"><code>
@@ -231,12 +231,12 @@ SHOWN = {
 
 
 @pytest.mark.parametrize(("html", "blocks"), [(html, blocks) for html, *blocks in SHOWN.values()], ids=SHOWN)
-def test_blocks_are_what_a_reader_sees(html, blocks):
+def test_blocks_match_the_view_of_a_reader(html, blocks):
     (section,) = sections(f"<main><h1>T</h1>{html}</main>")
     assert list(blocks_of(section)) == blocks
 
 
-def test_lists_keep_items_on_lines():
+def test_lists_keep_one_item_per_line():
     (section,) = sections("<main><p>See:</p><ul><li>a<ul><li>b</li></ul></li><li><p>c</p></li></ul><p>d</p></main>")
     assert join_atoms(to_atoms(blocks_of(section))) == "See:\n\n- a\n  - b\n- c\n\nd"
 
@@ -262,7 +262,7 @@ def parts(html: str) -> list[tuple[str, str, str]]:
     return [(part.anchor, part.headings[-1], text_of(part)) for part in read_html(f"<main>{html}</main>").sections]
 
 
-def test_small_parts_whose_heading_repeats_belong_to_what_they_are_parts_of():
+def test_small_parts_with_repeated_headings_belong_to_their_parent():
     answer = "<h3 id='%s-ok'>200: OK</h3><p>The token.</p>"
     html = "".join(REQUEST % (name, name, name, answer % name) for name in ("add", "show", "drop"))
     text = "It makes one of many.\n\nHeaders:\n\nAuthorization\n\n200: OK:\n\nThe token."
@@ -278,7 +278,7 @@ def test_parts_of_which_only_some_are_small_are_sections():
         assert "Headers" in [heading for _, heading, _ in parts(f"<h1>API</h1>{html}")]
 
 
-def test_a_small_part_behind_a_long_one_stays_in_its_place():
+def test_small_part_after_a_long_one_stays_in_its_place():
     long = "<h3>Parameters</h3><p>" + "It is a long answer with much to say. " * 20 + "</p>"
     html = "".join(REQUEST.replace("<h3", long + "<h3", 1) % (name, name, name, "") for name in ("add", "show", "drop"))
     assert [heading for _, heading, _ in parts(f"<h1>API</h1>{html}")] == [
@@ -294,14 +294,14 @@ def test_a_small_part_behind_a_long_one_stays_in_its_place():
     ]
 
 
-def test_the_changes_of_a_version_are_one_section():
+def test_changes_of_a_version_are_one_section():
     html = "".join(
         f"<h2>{n}.0</h2><h3>Added</h3><ul><li>One thing.</li></ul><h3>Fixed</h3><p>Another.</p>" for n in (3, 2, 1)
     )
     assert parts(f"<h1>Changes</h1>{html}")[0] == ("", "3.0", "Added:\n- One thing.\nFixed:\n\nAnother.")
 
 
-def test_a_line_of_links_to_pages_is_no_section_by_itself():
+def test_line_of_links_to_pages_is_not_a_section():
     links = ", ".join(f"<a href='p.html#{name}'>{name}</a>" for name in ("map", "each", "all", "any"))
     html = f"<h1>Pairs</h1><p>They count.</p><h2 id='i'>Inherited from Iterable</h2><div>{links}</div>"
     assert [heading for _, heading, _ in parts(html)] == ["Pairs"]

@@ -34,7 +34,7 @@ def pages(files: dict[str, bytes], *first: str) -> tuple[list[str], list[str]]:
     return asyncio.run(collect()), asked
 
 
-def test_an_index_of_packed_sitemaps_is_followed():
+def test_index_of_compressed_sitemaps_is_followed():
     files = {
         "http://h/s.xml": index("http://h/a.xml.gz", "/b.xml", "http://other/c.xml"),
         "http://h/a.xml.gz": gzip.compress(urlset("http://h/1", "/2#part")),
@@ -45,11 +45,11 @@ def test_an_index_of_packed_sitemaps_is_followed():
     assert "http://other/c.xml" not in asked
 
 
-def test_an_index_that_names_itself_ends():
+def test_index_that_names_itself_ends():
     assert pages({"http://h/s.xml": index("http://h/s.xml")}, "http://h/s.xml") == ([], ["http://h/s.xml"])
 
 
-def test_an_endless_index_ends():
+def test_endless_index_ends():
     class Endless(dict):
         def __contains__(self, url: object) -> bool:
             return True
@@ -76,7 +76,7 @@ def test_an_endless_index_ends():
         b"\x00\x00\x00\x00",
     ],
 )
-def test_what_is_broken_or_hostile_names_no_page(body):
+def test_broken_or_hostile_file_names_no_page(body):
     assert not [url for url in parse_sitemap(body, MB)[1] if url]
 
 
@@ -87,11 +87,11 @@ def test_entities_do_not_multiply():
     assert sum(map(len, parse_sitemap(bomb, MB)[1])) < 1000
 
 
-def test_a_broken_sitemap_gives_what_it_holds_until_there():
+def test_broken_sitemap_gives_the_urls_before_the_break():
     assert parse_sitemap(b"<urlset><url><loc>http://h/a</loc></url><url><loc>http", MB)[1][:1] == ["http://h/a"]
 
 
-def test_a_plain_list_is_a_sitemap_too():
+def test_plain_list_is_a_sitemap_too():
     assert parse_sitemap(b"\xef\xbb\xbfhttp://h/a\r\n\nhttps://h/b\n# words\n", MB) == (
         "urlset",
         ["http://h/a", "https://h/b"],

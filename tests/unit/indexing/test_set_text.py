@@ -39,7 +39,7 @@ OVER = (
 )
 
 
-def test_a_manual_page_in_one_listing_has_sections_paragraphs_and_entries():
+def test_manual_page_in_one_listing_has_sections_paragraphs_and_entries():
     sections = read_html(f"<title>copy</title><body><pre>{MANUAL}</pre>").sections
     assert [section.headings for section in sections] == [(), ("NAME",), ("DESCRIPTION",), ("SEE ALSO",)]
     assert [(block.kind, block.text) for block in blocks_of(sections[2])] == [
@@ -76,6 +76,6 @@ def test_code_keeps_its_lines(code):
 
 
 @pytest.mark.parametrize("classes", ["><div class='highlight-none'><pre", "><pre class='screen'"])
-def test_what_its_page_calls_a_listing_is_one(classes):
+def test_declared_listing_stays_a_listing(classes):
     html = f"<title>copy</title><body{classes}>{MANUAL}</pre>"
     assert [block.kind for block in blocks_of(read_html(html).sections[0])] == ["code"]

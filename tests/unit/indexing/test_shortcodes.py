@@ -40,7 +40,7 @@ def filled(root: Path, text: str) -> str:
         ('{% include beta.html of="search" %}', "Beta: search"),
     ],
 )
-def test_a_plain_template_is_shown(root, text, shown):
+def test_plain_template_is_expanded(root, text, shown):
     assert filled(root, text) == shown
 
 
@@ -51,5 +51,5 @@ def test_a_plain_template_is_shown(root, text, shown):
         "`{{< required >}}`", "```\n{{< required >}}\n```", "{{</* required */>}}", "{{< ../required >}}",
     ],
 )  # fmt: skip
-def test_what_a_program_decides_and_code_stay(root, text):
+def test_template_logic_and_code_stay_verbatim(root, text):
     assert filled(root, text) == text

@@ -31,11 +31,11 @@ def text(body: str) -> str:
         ("<a href='#pop'>pop: Object<sup>?</sup></a>", "pop: Object?"),
     ],
 )
-def test_a_raised_number_is_an_exponent_and_a_mark_of_a_footnote_is_none(html, shown):
+def test_raised_number_is_an_exponent_but_a_footnote_mark_is_not(html, shown):
     assert text(f"<p>{html}</p>") == shown
 
 
-def test_an_exponent_is_one_in_code_cells_and_headings_too():
+def test_exponent_is_kept_in_code_cells_and_headings_too():
     assert text("<pre>2<sup>8</sup> = 256</pre>") == "2^8 = 256"
     assert text("<pre>x<sub>i</sub> + 2<sup>a+b</sup> + e<sup><b>n</b></sup></pre>") == "x_i + 2^(a+b) + e^n"
     assert text("<table><tr><th>A<th>B<tr><td>int<td>2<sup>31</sup>-1</table>").endswith("2^31-1")
@@ -56,7 +56,7 @@ def test_struck_text_is_marked_as_struck(tag):
     ["hidden", "style='display:none'", "style='display: none !important'", "aria-hidden='true'", "class='hidden'",
      "class='d-none'", "style='position:absolute; left:-9999px'", "style='visibility: hidden'"],
 )  # fmt: skip
-def test_hidden_text_is_left_out(attributes):
+def test_hidden_text_is_removed(attributes):
     assert text(f"<p>Seen words.</p><p>More words.</p><div {attributes}>{HIDDEN}</div>") == "Seen words.\n\nMore words."
 
 
@@ -72,15 +72,15 @@ def test_hidden_text_is_left_out(attributes):
         f"<aside aria-label='{HIDDEN}'><p aria-hidden='true'>{HIDDEN}</p><p>Mind it.</p></aside>",
     ],
 )
-def test_what_a_click_opens_or_a_label_repeats_is_read(html):
+def test_expandable_and_labeled_text_is_read(html):
     assert HIDDEN in text(f"<p>Seen words of the page.</p>{html}")
 
 
-def test_a_page_that_its_script_shows_is_read():
+def test_page_revealed_by_its_script_is_read():
     assert HIDDEN in text(f"<div style='visibility:hidden'><p>{HIDDEN}</p></div>")
 
 
-def test_a_question_on_a_button_stands_before_its_answer():
+def test_question_on_a_button_comes_before_its_answer():
     html = "<button class='accordion'>How long?</button><div class='panel'><p>An hour.</p></div><button>Copy</button>"
     assert text(html) == "How long?\n\nAn hour."
 
@@ -100,11 +100,11 @@ def test_a_question_on_a_button_stands_before_its_answer():
         ("<i class='fa fa-check' aria-hidden='true'></i> In Europe", "In Europe"),
     ],
 )
-def test_a_cell_says_what_its_icon_says(cell, shown):
+def test_cell_contains_the_meaning_of_its_icon(cell, shown):
     assert text(f"<table><tr><th>A<th>B<tr><td>x<td>{cell}</table>") == f"x | {shown}"
 
 
-def test_the_words_of_which_a_font_makes_icons_are_no_text():
+def test_ligature_words_of_an_icon_font_are_removed():
     html = "<p><i class='material-icons'>info</i> It is <a href='/x'>here <mat-icon>open_in_new</mat-icon></a>.</p>"
     assert text(html) == "It is here ."
 
@@ -114,7 +114,7 @@ CHANGED = (
 )
 
 
-def test_lines_that_are_removed_and_added_have_their_signs_and_numbers_of_lines_are_none():
+def test_diff_lines_keep_their_signs_and_lose_their_line_numbers():
     assert text(f"<pre><code>{CHANGED}</code></pre>") == " a {\n-  b\n+  c"
     numbered = "<pre><code><div class='ec-line'><div class='gutter'><div class='ln'>1</div></div><div>x = 1</div></div>"
     assert text(f"{numbered}</code></pre>") == "x = 1"
@@ -137,24 +137,24 @@ def test_lines_that_are_removed_and_added_have_their_signs_and_numbers_of_lines_
         "<p><code>a<br>  b<br></code></p>",
     ],
 )
-def test_code_that_is_no_pre_keeps_its_lines(html):
+def test_code_outside_pre_keeps_its_lines(html):
     assert text(f"<p>Words.</p>{html}") == "Words.\na\n  b"
 
 
-def test_a_cell_that_reaches_to_the_end_of_its_table_keeps_the_columns():
+def test_cell_spanning_to_the_table_end_keeps_the_columns():
     rows = "<tr><th>A<th>B<tr><td rowspan='0'>x<td>1<tr><td>2<tr><td>3"
     assert text(f"<table>{rows}</table>") == "x | 1\n | 2\n | 3"
 
 
-def test_how_a_word_is_read_is_left_out():
+def test_ruby_pronunciation_is_removed():
     assert text("<p><ruby>環境<rp>(</rp><rt>かんきょう</rt><rp>)</rp></ruby>です。</p>") == "環境です。"
 
 
-def test_joiners_are_kept_where_they_are_spelling():
+def test_joiners_are_kept_if_they_are_spelling():
     assert text("<p>می\u200cخواهید a\u200cb क्\u200dष</p>") == "می\u200cخواهید ab क्\u200dष"
 
 
-def test_xhtml_has_its_sections_of_data_and_its_empty_elements():
+def test_xhtml_keeps_its_cdata_and_empty_elements():
     page = (
         '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body><h1>T</h1><pre><![CDATA[<a b="1"/>]]>'
         '</pre><p>One.</p><a id="e"/><p>Two.</p><div class="spacer"/><p>Three.</p></body></html>'

@@ -32,12 +32,12 @@ REFRESHED = {
 
 
 @pytest.mark.parametrize(("head", "words"), REFRESHED.values(), ids=REFRESHED)
-def test_a_page_that_reloads_itself_or_has_text_of_its_own_is_read(head, words):
+def test_page_that_reloads_itself_or_has_its_own_text_is_read(head, words):
     assert text(f"<main><h1>Known problems</h1><p>{words}</p></main>", head) == words.strip()
 
 
 @pytest.mark.parametrize("content", ["0; URL=new.html", "0;url='/b.html'", "3, new.html", "0.5; Url = https://o.org/"])
-def test_a_page_that_sends_its_reader_on_is_no_source(content):
+def test_page_that_redirects_its_reader_is_no_source(content):
     head = f'<meta http-equiv="refresh" content="{content}">'
     assert text('<p>This page has moved to <a href="new.html">a new place</a>.</p>', head) == ""
 
@@ -67,11 +67,11 @@ SHADOWS = {
 
 
 @pytest.mark.parametrize(("html", "words"), SHADOWS.values(), ids=SHADOWS)
-def test_a_shadow_root_is_what_its_element_shows(html, words):
+def test_shadow_root_is_the_content_of_its_element(html, words):
     assert " ".join(text_of(*shown(html).sections).split()) == words
 
 
-def test_headings_and_links_of_a_shadow_root_count():
+def test_headings_and_links_in_a_shadow_root_count():
     usage = root('<h2 id="usage">Usage</h2><p>A <a href="/label">label</a> is needed.</p>')
     html = f"<doc-a>{usage}</doc-a>"
     assert [section.anchors for section in shown(html).sections] == [("usage",)]
@@ -100,10 +100,10 @@ def targets(base: str, *links: str) -> list[str]:
           for hostile in ("https://evil.test/", "//evil.test/", "data:text/html,", "javascript:x()", "http://[", "")),
     ],
 )  # fmt: skip
-def test_links_are_relative_to_the_base_of_the_page_on_its_own_site(base, target):
+def test_links_are_relative_to_the_base_element_on_the_same_site(base, target):
     assert targets(base, "api/Router") == [target]
 
 
-def test_a_link_to_an_element_of_the_page_stays_one():
+def test_link_to_a_page_fragment_stays_on_the_page():
     root_url = "https://docs.example.org/"
     assert targets("/", "#guards", "#elsewhere", "a#x") == [f"{URL}#guards", f"{root_url}#elsewhere", f"{root_url}a#x"]

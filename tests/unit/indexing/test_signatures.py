@@ -25,7 +25,7 @@ GROUPED = f"<div id='%s'><dt><pre>{SIGNED}</pre></dt><dd>%s</dd></div>"
 BETWEEN = "<dt><span>%s</span></dt>\n<a id='%s'></a><dd><p>%s</p></dd>"
 
 
-def test_the_id_of_a_box_around_a_term_is_that_of_its_entry():
+def test_id_of_a_box_around_a_term_belongs_to_its_entry():
     html = GROUPED % ("sum,int", "sum%2Cint", "sum", "Adds up.") + GROUPED % (
         "max,int",
         "max%2Cint",
@@ -38,7 +38,7 @@ def test_the_id_of_a_box_around_a_term_is_that_of_its_entry():
     ]
 
 
-def test_a_name_between_a_term_and_its_definition_is_that_of_the_entry():
+def test_name_between_a_term_and_its_definition_belongs_to_the_entry():
     html = BETWEEN % ("lookup", "v1", "A lookup failed.") + BETWEEN % ("refused", "v2", "A host refused.")
     assert found(f"<dl>{html}</dl>") == [
         ("v1", "lookup", [("prose", "A lookup failed.")]),
@@ -46,7 +46,7 @@ def test_a_name_between_a_term_and_its_definition_is_that_of_the_entry():
     ]
 
 
-def test_a_name_between_two_terms_is_that_of_the_second():
+def test_name_between_two_terms_belongs_to_the_second():
     assert [part[0] for part in found("<dl><dt id='a'>a</dt><a id='b'></a><dt>b</dt><dd>Both.</dd></dl>")] == ["b"]
 
 
@@ -89,7 +89,7 @@ BOXES = {
 
 
 @pytest.mark.parametrize(("html", "entry"), BOXES.values(), ids=BOXES)
-def test_a_signature_with_a_name_begins_an_entry(html, entry):
+def test_named_signature_starts_an_entry(html, entry):
     assert found(html) == [entry]
 
 
@@ -120,7 +120,7 @@ def test_text_that_only_has_a_name_is_no_signature(html):
         ("struct foo", "a3f2b1c", ""),
     ],
 )
-def test_the_name_of_an_entry_is_the_word_of_its_signature_that_its_anchor_has(text, anchor, name):
+def test_entry_name_is_the_signature_word_found_in_its_anchor(text, anchor, name):
     assert name_in(text, anchor) == name
 
 
@@ -145,12 +145,12 @@ CODE_TABLES = {
 
 
 @pytest.mark.parametrize(("html", "code"), CODE_TABLES.values(), ids=CODE_TABLES)
-def test_code_in_a_table_of_one_column_is_code(html, code):
+def test_code_in_a_one_column_table_is_code(html, code):
     page = read_html(f"<main><h1>Module</h1><p>It counts.</p><blockquote>{html}</blockquote></main>")
     assert blocks_of(page.sections[0])[-1] == Block("code", code)
 
 
-def test_text_in_a_table_of_one_column_is_text():
+def test_text_in_a_one_column_table_is_text():
     html = "<table><tr><td>One <span class='x'>word</span> of many</td></tr><tr><td>Two</td></tr></table>"
     page = read_html(f"<main><h1>Module</h1><p>It counts.</p>{html}</main>")
     assert [block.kind for block in blocks_of(page.sections[0])] == ["prose"]

@@ -20,5 +20,5 @@ from pipelines.indexing.site_name import shared_name
         ([], ""),
     ],
 )
-def test_the_name_is_what_most_titles_share(titles: list[str], name: str) -> None:
+def test_site_name_is_the_part_shared_by_most_titles(titles: list[str], name: str) -> None:
     assert shared_name(titles) == name

@@ -28,27 +28,27 @@ def text(html: dict[str, object]) -> str:
     return text_of(*read(html).sections)
 
 
-def test_only_the_content_of_a_site_is_read_all_parts_of_it_and_not_its_noise():
+def test_only_the_selected_content_without_its_noise_is_read():
     assert "Try our new plan" in text({}) and "Rate this text" in text({})
     assert "Run the installer." in text(HTML) and "More of it." in text(HTML)
     assert not any(words in text(HTML) for words in ("new plan", "Rate this", "and\n", "Installing"))
 
 
-def test_the_title_may_stand_outside_the_content():
+def test_title_can_be_outside_the_content():
     assert (read(HTML).title, read({"content": ".doc"}).title) == ("Installing", "With pip")
 
 
-def test_a_heading_in_a_box_of_the_site_is_no_section_and_the_text_goes_on_after_it():
+def test_heading_in_a_noise_box_is_no_section_and_text_continues_after_it():
     assert "Mind" in read({"content": ".doc"}).sections[1].headings[-1]
     (section,) = read(HTML).sections
     assert section.headings == ("With pip",) and "Then restart." in text_of(section)
 
 
-def test_a_page_that_has_none_of_them_is_read_as_on_any_site():
+def test_page_without_selector_matches_is_read_as_on_any_site():
     assert text({"content": "main", "title": ".no", "noise": [".no"]}) == text({})
 
 
-def test_what_finds_nothing_is_told_for_each_selector():
+def test_selectors_without_matches_are_reported():
     check = PageReader(SelectorCheck([".doc", "#toc"]))
     assert check(Page("https://x.org/page.html", PAGE.encode())) == {".doc"}
 
@@ -62,14 +62,14 @@ def test_what_finds_nothing_is_told_for_each_selector():
         ({"titel": "h1"}, "html.titel is unknown: did you mean title?"),
     ],
 )
-def test_a_wrong_selector_is_named_before_anything_is_read(html, words):
+def test_wrong_selector_is_named_before_anything_is_read(html, words):
     stored = {"name": "docs", "sites": [{"start_urls": ["https://docs.test/"]}], "html": html}
     with pytest.raises(InvalidCollection) as error:
         compose_collection(stored=stored)
     assert words in str(error.value)
 
 
-def test_an_index_from_before_there_were_selectors_keeps_its_fingerprint():
+def test_index_older_than_selectors_keeps_its_fingerprint():
     plain = Collection(name="docs", sites=[Site(start_urls=["https://docs.test/"])])
     before = IndexSettings("all-MiniLM-L6-v2")
     assert replace(before, html=plain.html.chosen).fingerprint == before.fingerprint

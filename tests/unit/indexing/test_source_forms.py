@@ -30,7 +30,7 @@ def shown(text: str, kind: str = "text/markdown") -> str:
         ("{{< skew currentVersion >}} is new.", "is new."),
     ],
 )
-def test_a_shortcode_leaves_its_readable_attributes_in_their_place(text, words):
+def test_shortcode_leaves_its_readable_attributes_in_place(text, words):
     assert shown(f"Words.\n\n{text}\n") == f"Words.\n\n{words}"
 
 
@@ -44,7 +44,7 @@ def test_a_shortcode_leaves_its_readable_attributes_in_their_place(text, words):
         ("{% raw %}\n{{ open }}", "{% raw %}\n{{ open }}"),
     ],
 )
-def test_code_is_shown_without_the_tags_that_keep_its_templates(code, shown_code):
+def test_code_is_shown_without_template_escaping_tags(code, shown_code):
     assert shown(f"Words.\n\n```\n{code}\n```\n") == f"Words.\n{shown_code}"
 
 
@@ -58,17 +58,17 @@ def test_code_is_shown_without_the_tags_that_keep_its_templates(code, shown_code
         ("<xref:System.Uri.%23ctor%2A>", "Uri"),
     ],
 )
-def test_a_reference_of_docfx_is_shown_by_its_name(reference, name):
+def test_docfx_reference_is_shown_by_its_name(reference, name):
     assert shown(f"Call {reference} first.") == f"Call {name} first."
 
 
 @pytest.mark.parametrize("kind", ["text/markdown", "text/x-vue-markdown", "text/mdx"])
-def test_a_component_that_nobody_knows_leaves_its_readable_attributes(kind):
+def test_unknown_component_leaves_its_readable_attributes(kind):
     text = 'Called first. <Badge type="danger" text="deprecated" />\n\n<Notice body="Do not run it twice." />\n'
     assert shown(text, kind) == "Called first. deprecated\n\nDo not run it twice."
 
 
-def test_a_component_leaves_no_classes_and_no_paths():
+def test_component_leaves_no_classes_and_no_paths():
     assert (
         shown('Words <Icon className="flex items center" path="M0 0 L1 1" src="/a b c.png" /> here.') == "Words here."
     )
@@ -81,7 +81,7 @@ def test_a_component_leaves_no_classes_and_no_paths():
         ('#own data-toc-label="Copy"', "own"), (".tabset", "install-it"),
     ],
 )  # fmt: skip
-def test_a_heading_has_the_id_among_its_attributes_and_none_of_them_in_its_title(attributes, anchor):
+def test_heading_attributes_set_its_id_and_do_not_appear_in_its_title(attributes, anchor):
     (section,) = read(f"# Guide\n\n## Install it {{{attributes}}}\n\nText.\n").sections
     assert (section.anchor, section.headings) == (anchor, ("Guide", "Install it"))
 
@@ -91,12 +91,12 @@ def test_a_heading_has_the_id_among_its_attributes_and_none_of_them_in_its_title
     "formula",
     [r"$\frac{a}{b}$", r"$w_i * x_i * y_i$", r"$a_1<b and c>d$", r"$\{w_i\}$", r"$10^{-6}$", r"$\mathbf{x}_1^*$"],
 )
-def test_a_formula_is_read_as_it_is_written(kind, formula):
+def test_formula_is_read_as_written(kind, formula):
     assert shown(f"It is {formula} now.\n", kind) == f"It is {formula} now."
 
 
 @pytest.mark.parametrize("kind", ["text/markdown", "text/mdx"])
-def test_a_formula_of_several_lines_keeps_its_signs_and_a_price_is_none(kind):
+def test_multi_line_formula_keeps_its_signs_and_a_price_is_no_formula(kind):
     assert shown("$$\na & b \\\\ c\n$$\n", kind) == r"$$ a & b \\ c $$"
     assert shown("It costs $5 or $6, *not* $7.\n", kind) == "It costs $5 or $6, not $7."
 
@@ -111,11 +111,11 @@ def test_a_formula_of_several_lines_keeps_its_signs_and_a_price_is_none(kind):
         ("Set a[[0]] to `[[x]]` if a == b and c == d.", "Set a[[0]] to [[x]] if a == b and c == d."),
     ],
 )
-def test_links_comments_and_marks_of_notes_are_read_as_their_app_shows_them(text, words):
+def test_links_comments_and_callouts_are_read_as_their_app_shows_them(text, words):
     assert shown(text) == words
 
 
-def test_tabs_and_images_of_docfx_are_read_and_what_it_includes_is_not():
+def test_docfx_tabs_and_images_are_read_and_includes_are_not():
     text = (
         "# Install\n\n[!INCLUDE [preview](a.md)]\n\n# [Linux](#tab/linux)\n\nRun `apt`.\n\n"
         "# [Windows](#tab/windows)\n\nRun `winget`.\n\n---\n\n"
@@ -125,12 +125,12 @@ def test_tabs_and_images_of_docfx_are_read_and_what_it_includes_is_not():
     assert text_of(section) == "Linux:\n\nRun apt.\n\nWindows:\n\nRun winget.\n\nThe portal.\n\nLast."
 
 
-def test_asciidoc_has_raised_lowered_and_struck_text_and_tables_of_values():
+def test_asciidoc_raised_lowered_struck_text_and_csv_tables_are_read():
     text = "= T\n\nUp to 2^32^ of H~2~O. [line-through]#Old price 5#, new 7.\n\n,===\nName,Port\nweb,80\n,===\n"
     assert shown(text, "text/asciidoc") == "Up to 2^32 of H2O. ~~Old price 5~~, new 7.\nName | Port\nweb | 80"
 
 
-def test_a_block_in_an_entry_of_asciidoc_is_code_if_it_says_so():
+def test_block_in_an_asciidoc_entry_is_code_if_declared():
     text = "= T\n\nLinux::\n+\n--\n[source,bash]\n----\napt install\n----\n--\nWindows:: Run it.\n"
     assert shown(text, "text/asciidoc") == "Linux:\napt install\nWindows:\nRun it."
 
@@ -142,7 +142,7 @@ def notebook(**data: str) -> str:
     return shown(json.dumps(page), "application/x-ipynb+json")
 
 
-def test_the_best_that_a_reader_can_read_of_an_output_is_read():
+def test_most_readable_form_of_an_output_is_read():
     named = "<IPython.core.display.Markdown object>"
     assert notebook(**{"text/plain": "'4.2'", "application/vnd.colab+json": "{}"}) == "show()\n'4.2'"
     assert notebook(**{"text/plain": named, "text/markdown": "It is **7**."}) == "show()\nIt is 7."
@@ -159,14 +159,14 @@ HTML_BEFORE = {
 
 @pytest.mark.parametrize("kind", ["text/markdown", "text/x-mkdocs", "text/x-vue-markdown"])
 @pytest.mark.parametrize("before", HTML_BEFORE.values(), ids=HTML_BEFORE)
-def test_a_fence_below_a_line_of_html_is_code(before, kind):
+def test_fence_below_a_line_of_html_is_code(before, kind):
     found = read(f"# T\n\n{before}```js\nlet a = 1;\n\nlet b = 2;\n```\n", kind)
     assert [leaf.text for leaf in leaves_of(found.sections[-1].content) if isinstance(leaf, Code)] == [
         "let a = 1;\n\nlet b = 2;"
     ]
 
 
-def test_markdown_within_html_that_asks_for_it_is_read():
+def test_markdown_inside_html_is_read_if_enabled():
     found = read('# T\n\n<div class="box" markdown="1">\nTake **this** one.\n</div>\n')
     assert text_of(*found.sections) == "Take this one."
     assert "**" not in text_of(*read('# T\n\n<section markdown="block">\n- **one**\n</section>\n').sections)
@@ -176,7 +176,7 @@ def anchors(text: str, kind: str) -> list[str]:
     return [section.anchor for section in read(text, kind).sections]
 
 
-def test_ids_that_docutils_counts_are_counted_in_myst_too():
+def test_ids_numbered_by_docutils_are_numbered_in_myst_too():
     twice = "# T\n\nText.\n\n## A\n\nText.\n\n## B\n\nText.\n\n## A\n\nText.\n\n## B\n\nText.\n"
     assert anchors(twice, "text/x-myst") == ["t", "a", "b", "id1", "id2"]
     assert anchors("# 安装\n\n文字。\n\n## 步骤\n\n文字。\n", "text/x-myst") == ["id1", "id2"]
@@ -185,7 +185,7 @@ def test_ids_that_docutils_counts_are_counted_in_myst_too():
     assert anchors(twice, "text/markdown") == ["t", "a", "b", "a-1", "b-1"]
 
 
-def test_the_title_of_a_page_of_asciidoc_has_no_id_as_its_site_gives_it_none():
+def test_title_of_an_asciidoc_page_has_no_id_as_on_its_site():
     assert anchors("= T\n\nText.\n\n== A\n\nText.\n", "text/asciidoc") == ["", "_a"]
     assert anchors("[#own]\n= T\n\nText.\n", "text/asciidoc") == ["own"]
     assert anchors("== A\n\nText.\n", "text/asciidoc") == ["_a"]
@@ -199,5 +199,5 @@ def test_the_title_of_a_page_of_asciidoc_has_no_id_as_its_site_gives_it_none():
         ("<main><h1>T</h1><pre>\x1b[32m+ done\x1b[0m in 2 s</pre></main>", "text/html"),
     ],
 )
-def test_colors_of_a_terminal_are_no_text(text, kind):
+def test_terminal_colors_are_removed(text, kind):
     assert shown(text, kind) == "+ done in 2 s"

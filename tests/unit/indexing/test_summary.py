@@ -15,14 +15,14 @@ def summary(failed: int = 0, shown: int = 0, **more: Any) -> ReindexSummary:
     return ReindexSummary("docs", 1, pages, 9, CHUNKS, {}, 1, 1, True, True, False, failures=failures, **more)
 
 
-def test_three_failures_are_shown_and_the_command_for_the_rest():
+def test_three_failures_are_shown_with_the_command_for_the_rest():
     lines = str(summary(5, 3)).splitlines()[-4:]
     assert lines[0] == "  failed    https://d.test/0: reason 0"
     assert lines[3] == "            and 2 more: `raydex status docs --failed` lists them"
     assert "more" not in str(summary(3, 3)) and "failed  " not in str(summary())
 
 
-def test_files_that_were_not_read_are_named():
+def test_unread_files_are_named():
     assert "files" not in str(summary())
     assert "  index     none" in str(replace(summary(), index=None))
     some = summary(skipped_files={".png": 1800, ".svg": 30}, excluded_files=4)
@@ -30,7 +30,7 @@ def test_files_that_were_not_read_are_named():
     assert some.as_dict()["skipped_files"] == {".png": 1800, ".svg": 30}
 
 
-def test_why_pages_are_not_indexed_is_said():
+def test_reasons_for_skipped_pages_are_shown():
     copies = {"state": "duplicate", "pages": 1200, "url": "https://d.test/b", "error": "same text as https://d.test/a"}
     moved = {"state": "redirect", "pages": 1, "url": "https://d.test/old", "error": None}
     many = [moved | {"state": "skipped", "error": f"reason {n}"} for n in range(9)]

@@ -51,26 +51,26 @@ TABS = {
 
 
 @pytest.mark.parametrize("html", TABS.values(), ids=TABS)
-def test_a_panel_stays_in_its_section_under_the_words_of_its_label(html: str):
+def test_tab_panel_stays_in_its_section_under_its_label(html: str):
     assert text(html) == "Run it:\n\nLinux/macOS:\n$ run\nWindows:\n> run\nIt starts."
 
 
-def test_tabs_within_a_tab_keep_their_own_labels():
+def test_nested_tabs_keep_their_own_labels():
     inner = f"{radio('d', 1)}{label('d', 1, 'pip')}<div>p</div>{radio('d', 2)}{label('d', 2, 'uv')}<div>u</div>"
     outer = f"{radio('c', 1)}{label('c', 1, 'A')}<div>%s</div>{radio('c', 2)}{label('c', 2, 'B')}<div>b</div>"
     html = f"<div>{outer % f'<div>{inner}</div>'}</div>"
     assert text(html) == "Run it:\n\nA:\n\npip: p\n\nuv: u\n\nB: b\n\nIt starts."
 
 
-def test_one_tab_is_a_tab():
+def test_single_tab_is_a_tab():
     assert text(f"<div>{radio('c', 1)}{label('c', 1, 'pip')}<div>p</div></div>") == "Run it:\n\npip: p\n\nIt starts."
 
 
-def test_a_question_with_choices_is_no_set_of_tabs():
+def test_question_with_choices_is_no_tab_set():
     choices = f"<form>{radio('c', 1)}{label('c', 1, 'Yes')}<br>{radio('c', 2)}{label('c', 2, 'No')}</form>"
     assert text(f"{choices}<p>One.</p><p>Two.</p>") == "Run it:\n\nYes\nNo\n\nOne.\n\nTwo.\n\nIt starts."
 
 
-def test_thousands_of_sets_side_by_side_take_no_square_of_their_number():
+def test_thousands_of_sibling_tab_sets_take_no_quadratic_time():
     sets = "".join(f"{radio(f'n{tab}', 1)}{label(f'n{tab}', 1, 'x')}" for tab in range(20_000))
     assert "x" in text(sets)

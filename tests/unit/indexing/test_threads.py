@@ -20,14 +20,14 @@ def numbers(most: int, drawn: list[int] | None = None) -> Generator[int]:
         yield number
 
 
-def test_items_come_in_order_and_the_end_ends() -> None:
+def test_items_arrive_in_order_until_the_end() -> None:
     with ThreadedIterator([numbers(5)], ahead=1) as items:
         assert list(items) == [0, 1, 2, 3, 4]
     with ThreadedIterator([numbers(3), numbers(3)]) as items:
         assert sorted(items) == [0, 0, 1, 1, 2, 2]
 
 
-def test_an_error_is_raised_where_items_are_taken() -> None:
+def test_error_is_raised_to_the_consumer() -> None:
     def fails() -> Generator[int]:
         yield 1
         raise ValueError("broken page")
@@ -36,7 +36,7 @@ def test_an_error_is_raised_where_items_are_taken() -> None:
         list(items)
 
 
-def test_no_more_is_drawn_ahead_than_asked_and_nothing_after_the_end() -> None:
+def test_nothing_is_drawn_beyond_the_limit_or_after_the_end() -> None:
     drawn: list[int] = []
     source = numbers(100, drawn)
     with ThreadedIterator([source], ahead=2) as items:
@@ -47,14 +47,14 @@ def test_no_more_is_drawn_ahead_than_asked_and_nothing_after_the_end() -> None:
     assert len(drawn) == 4
 
 
-def test_what_waits_at_the_end_of_the_sources_can_be_dropped() -> None:
+def test_items_waiting_at_the_end_of_the_sources_can_be_dropped() -> None:
     with ThreadedIterator([numbers(5)], drop_rest=True) as items:
         while any(thread.is_alive() for thread in items._threads):
             time.sleep(0.01)
         assert list(items) == []
 
 
-def test_a_thread_ends_while_it_waits_for_one_that_does_not() -> None:
+def test_thread_ends_while_waiting_for_one_that_does_not() -> None:
     """As an interrupted run does, whose crawler waits for a site that does not answer."""
     over = threading.Event()
 
@@ -70,7 +70,7 @@ def test_a_thread_ends_while_it_waits_for_one_that_does_not() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "getpriority"), reason="no niceness here")
-def test_a_thread_gives_way_and_its_owner_does_not() -> None:
+def test_thread_runs_at_low_priority_and_its_owner_does_not() -> None:
     def mine() -> int:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
@@ -81,7 +81,7 @@ def test_a_thread_gives_way_and_its_owner_does_not() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads have no niceness of their own here")
-def test_a_whole_process_gives_way_with_the_threads_that_it_has_and_what_it_starts() -> None:
+def test_low_priority_applies_to_all_threads_and_child_processes() -> None:
     code = """
 import os, subprocess, threading
 from pipelines.indexing.building.threads import give_way_whole

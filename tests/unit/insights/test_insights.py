@@ -61,7 +61,7 @@ ROWS = [
 ]
 
 
-def test_the_figures_are_those_computed_by_hand() -> None:
+def test_figures_equal_hand_computed_ones() -> None:
     found = count(ROWS)
     assert (found.questions, found.unknown, found.low, found.failed, found.up, found.down) == (5, 1, 1, 1, 1, 1)
     assert (found.cost, found.prompt_tokens, found.completion_tokens) == (0.04, 400, 40)
@@ -70,7 +70,7 @@ def test_the_figures_are_those_computed_by_hand() -> None:
     assert count([]).seconds == Quantiles(None, None)
 
 
-def test_the_figures_by_name_and_by_day_add_up() -> None:
+def test_figures_by_name_and_by_day_add_up() -> None:
     assert {name: each.questions for name, each in count_by(ROWS, lambda row: row.agent).items()} == {
         "extractive": 2, "llm": 2, "": 1,
     }  # fmt: skip
@@ -84,18 +84,18 @@ def test_the_figures_by_name_and_by_day_add_up() -> None:
 # ---------------------------------------------------------------------------------------------- clusters
 
 
-def test_wordings_of_one_meaning_are_one_cluster_and_others_are_not() -> None:
+def test_wordings_with_one_meaning_form_one_cluster() -> None:
     texts = ["read a csv file", "csv file, read it", "kill an actor", "how to kill the actor"]
     wordings = [Wording(text, (source,)) for text, source in zip(texts, [CSV, CSV, ACTORS, ACTORS], strict=True)]
     assert cluster(place(Words().embed_chunks(texts), wordings)).tolist() == [0, 0, 1, 1]
 
 
-def test_a_cluster_needs_no_vectors_where_the_model_is_gone() -> None:
+def test_clustering_works_without_vectors_if_the_model_is_gone() -> None:
     wordings = [Wording("import csv", (CSV,)), Wording("load csv", (CSV,)), Wording("kill it", (ACTORS,))]
     assert cluster(place(np.zeros((3, 1), np.float32), wordings)).tolist() == [0, 0, 1]
 
 
-def test_what_unrelated_texts_have_in_common_by_a_model_does_not_count() -> None:
+def test_model_similarity_of_unrelated_texts_is_subtracted() -> None:
     """A model of which every cosine is high must not put all into one cluster."""
     generator = np.random.default_rng(0)
     vectors = np.hstack([np.full((40, 1), 3.0), generator.normal(size=(40, 400)) / 20])
@@ -107,7 +107,7 @@ def test_what_unrelated_texts_have_in_common_by_a_model_does_not_count() -> None
     assert len({*cluster(place(vectors, wordings, Yardstick(1.0, level))).tolist()}) == 40
 
 
-def test_many_questions_are_clustered_block_by_block_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_questions_are_clustered_equally_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"topic{n % 7} word{n % 7} matter{n % 7}" for n in range(70)]
     points = place(Words().embed_chunks(texts), [Wording(text) for text in texts])
     whole = cluster(points)
@@ -117,14 +117,14 @@ def test_many_questions_are_clustered_block_by_block_alike(monkeypatch: pytest.M
     assert cluster(points[:0]).tolist() == [] and cluster(points[:1]).tolist() == [0]
 
 
-def test_the_most_typical_question_is_the_one_that_is_most_like_the_others() -> None:
+def test_typical_question_is_the_one_most_similar_to_the_others() -> None:
     texts = ["read csv", "read csv file", "read csv file from disk slowly"]
     points = place(Words().embed_chunks(texts), [Wording(text) for text in texts])
     assert most_typical(points, [1, 1, 1]) == 1
     assert most_typical(points, [1, 1, 50]) == 2
 
 
-def test_groups_count_wordings_and_leave_small_talk_out() -> None:
+def test_groups_count_wordings_and_exclude_small_talk() -> None:
     rows = [asked("How do I read CSV?", found=(CSV,)), asked("how do i read csv", found=(CSV,))]
     rows.append(asked("Hello", agent="smalltalk"))
     embedder = Words()
@@ -134,7 +134,7 @@ def test_groups_count_wordings_and_leave_small_talk_out() -> None:
     assert wording_of("  How  do I? ") == "how do i" and wording_of("?") == "?"
 
 
-def test_wordings_beyond_the_bound_stand_alone_and_are_counted() -> None:
+def test_wordings_beyond_the_limit_form_single_groups_and_are_counted() -> None:
     rows = [asked("often"), asked("often"), asked("lacking", known=False), asked("rare one"), asked("rare two")]
     meanings = Meanings.of(rows, Words(), most=2)
     assert meanings.left_out == 2 and {*meanings.places} == {"often", "lacking"}
@@ -158,22 +158,22 @@ def test_wordings_beyond_the_bound_stand_alone_and_are_counted() -> None:
         (asked(known=False, failed=True, confidence=""), None),
     ],
 )
-def test_the_weight_of_a_gap(row: AskedQuestion, trouble: Trouble | None) -> None:
+def test_weight_of_a_gap(row: AskedQuestion, trouble: Trouble | None) -> None:
     assert Trouble.of([row, asked()]) == trouble
 
 
-def test_a_gap_says_how_many_of_its_answers_were_bad() -> None:
+def test_gap_shows_how_many_of_its_answers_were_bad() -> None:
     gap = {"count": 93, "unknown": 3, "low": 6, "down": 0}
     assert describe_gap(gap, "csv") == "csv: asked 93×: 3 not known, 6 of low confidence"
     assert describe_gap({"count": 1, "unknown": 0, "low": 0, "down": 1}) == "asked 1×: 1 rated down"
 
 
-def test_the_nearest_section_is_the_one_found_first_by_most() -> None:
+def test_nearest_section_is_the_most_frequent_first_hit() -> None:
     assert nearest_source([asked(found=(CSV, ACTORS)), asked(found=(ACTORS, CSV)), asked(found=(ACTORS,))]) == ACTORS
     assert nearest_source([asked()]) == ""
 
 
-def test_a_question_is_about_other_things_if_nothing_near_was_found() -> None:
+def test_question_is_off_topic_if_nothing_near_was_found() -> None:
     yardstick = Yardstick(0.7, 0.1)
     far = asked("How do I boil an egg?", known=False, cosines=(0.2, 0.1), passages=("Ray clusters scale.",))
     assert is_elsewhere(far, yardstick)
@@ -182,7 +182,7 @@ def test_a_question_is_about_other_things_if_nothing_near_was_found() -> None:
     assert not is_elsewhere(replace(far, known=True), yardstick)
 
 
-def test_pages_are_counted_once_an_answer() -> None:
+def test_page_counts_once_per_answer() -> None:
     titles = {**TITLES, "https://d.test/x.html": "X"}
     rows = [asked(cited=(CSV, CSV + "2"), found=(CSV, ACTORS)), asked(cited=(ACTORS,), known=False)]
     rows.append(asked(cited=(CSV, "https://gone.test/a#b"), found=(CSV,)))
@@ -240,7 +240,7 @@ ASKED = [
 ]
 
 
-def test_a_view_says_what_the_documentation_lacks() -> None:
+def test_view_shows_gaps_in_the_documentation() -> None:
     view = gather_insights(Rows(ASKED), lambda _: Words()).view()
     (gap,) = view["gaps"]
     assert (gap["question"], gap["count"], gap["unknown"], gap["weight"], gap["kind"]) == (
@@ -253,7 +253,7 @@ def test_a_view_says_what_the_documentation_lacks() -> None:
     assert view["notes"] == []
 
 
-def test_a_time_without_a_question_makes_a_view_too() -> None:
+def test_period_without_questions_has_a_view_too() -> None:
     view = gather_insights(Rows(ASKED), lambda _: Words(), Period(NOW + timedelta(days=1))).view()
     assert view["totals"]["questions"] == 0 and view["days"] == {} and view["gaps"] == []
     with pytest.raises(NoSuchCollection):
@@ -261,7 +261,7 @@ def test_a_time_without_a_question_makes_a_view_too() -> None:
     assert gather_insights(Rows([]), lambda _: Words(), collection="empty").view()["top"] == []
 
 
-def test_a_report_has_views_of_collections_and_times() -> None:
+def test_report_has_views_of_collections_and_periods() -> None:
     rows = [*ASKED, asked("How?", 3, collection="dropped")]
     insights = gather_insights(Rows(rows), lambda _: Words(), Period(None, NOW))
     views = {(view["collection"], view["window"]): view["totals"]["questions"] for view in insights.views()}
@@ -271,7 +271,7 @@ def test_a_report_has_views_of_collections_and_times() -> None:
     }  # fmt: skip
 
 
-def test_a_report_is_written_as_page_and_json(tmp_path: Path) -> None:
+def test_report_is_written_as_html_and_json(tmp_path: Path) -> None:
     insights = gather_insights(Rows(ASKED), lambda _: Words())
     out = tmp_path / "out"
     assert write_report(out, insights) == [out / "insights.html", out / "insights.json"]
@@ -279,7 +279,7 @@ def test_a_report_is_written_as_page_and_json(tmp_path: Path) -> None:
     assert json.loads((out / "insights.json").read_text())["totals"]["questions"] == 3
 
 
-def test_no_text_of_a_report_is_markup_and_nothing_else_may_run() -> None:
+def test_report_text_is_escaped_and_no_foreign_script_runs() -> None:
     rows = [
         asked(payload, known=False, comments=(payload,), downs=1, answer=payload, found=(payload,), cited=(payload,),
               agent=payload, channel=payload, collection=payload, reasons=(payload,))
@@ -294,7 +294,7 @@ def test_no_text_of_a_report_is_markup_and_nothing_else_may_run() -> None:
     assert "connect-src 'self'" in live_page().policy and "unsafe" not in live_page().policy
 
 
-def test_a_vector_is_made_once_and_the_memory_is_bounded() -> None:
+def test_vector_is_computed_once_and_the_cache_is_limited() -> None:
     words, memory = Words(), VectorMemory(most=2)
     embedder = RememberingEmbedder(EmbeddingModel("m"), words.embed_chunks, memory)
     first = embedder.embed_chunks(["a", "b"])

@@ -56,11 +56,11 @@ def run(*words: str) -> int:
     return run_job(ask.arguments(), ask.run, ["Why?", *words])
 
 
-def test_without_a_service_a_person_waits_for_the_index(home):
+def test_person_waits_for_the_index_without_a_service(home):
     assert ask.patient_configuration().retrieval.patience_s == ask.PATIENCE_S
 
 
-def test_the_service_of_the_home_is_asked_and_named(service, home, capsys):
+def test_service_of_the_home_folder_is_asked_and_named(service, home, capsys):
     with announce(home, service.url):
         assert run("--collection", "docs", "-k", "3") == 0
     printed = capsys.readouterr()
@@ -69,17 +69,17 @@ def test_the_service_of_the_home_is_asked_and_named(service, home, capsys):
     assert service.requests == [({"question": "Why?", "collection": "docs", "k": 3}, "")]
 
 
-def test_a_public_service_is_asked_for_no_more_than_was_given(service):
+def test_public_service_receives_only_the_given_fields(service):
     run("--url", service.url)
     assert service.requests == [({"question": "Why?"}, "")]
 
 
-def test_a_service_that_does_not_answer_is_passed_over_for_one_that_does(service, home):
+def test_unresponsive_service_is_skipped_for_a_working_one(service, home):
     with announce(home, service.url), announce(home, "http://127.0.0.1:9"):
         assert run() == 0
 
 
-def test_the_key_of_the_flag_comes_before_that_of_the_environment(service, home, monkeypatch):
+def test_key_flag_wins_over_the_environment(service, home, monkeypatch):
     monkeypatch.setenv("RAYDEX_KEY", "rdx_environment")
     with announce(home, service.url):
         run()
@@ -87,7 +87,7 @@ def test_the_key_of_the_flag_comes_before_that_of_the_environment(service, home,
     assert [key for _, key in service.requests] == ["Bearer rdx_environment", "Bearer rdx_flag"]
 
 
-def test_a_missing_key_is_an_error_that_says_where_to_give_it(service, capsys):
+def test_missing_key_is_an_error_that_says_where_to_give_it(service, capsys):
     service.key = "rdx_right"
     assert run("--url", service.url) == 1
     error = capsys.readouterr().err
@@ -96,31 +96,31 @@ def test_a_missing_key_is_an_error_that_says_where_to_give_it(service, capsys):
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://[127.0.0.1", "http://127.0.0.1:port"])
-def test_a_service_that_is_named_and_not_there_is_an_error(url, capsys):
+def test_unreachable_named_service_is_an_error(url, capsys):
     assert run("--url", url) == 1
     assert f"no answer from {url}" in capsys.readouterr().err
 
 
-def test_without_a_service_the_process_says_that_it_answers_itself(home, capsys, monkeypatch):
+def test_process_says_that_it_answers_itself_without_a_service(home, capsys, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:9/none?connect_timeout=1")
     monkeypatch.setattr(ask, "open_store", Mock(side_effect=ask.ServiceFailed("this test has no database")))
     assert run() == 1
     assert f"no service of {home} is running: answering in this process" in capsys.readouterr().err
 
 
-def test_what_an_answer_went_without_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_degradations_of_an_answer_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     ask.show(REPLY | {"degraded": ["bm25", "truncated"]})
     assert "Keyword search was not available." in capsys.readouterr().out
 
 
-def test_what_an_answer_says_is_printed_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_answer_is_printed_verbatim(capsys: pytest.CaptureFixture[str]) -> None:
     text = "root:x:0 [0] :100:"
     citation = {"n": 1, "title": text, "source": f"https://d.test/{text}"}
     ask.show(REPLY | {"question": text, "answer": text, "citations": [citation]})
     assert capsys.readouterr().out.count(text) == 4
 
 
-def test_how_far_to_rely_on_an_answer_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_confidence_of_an_answer_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     citation = {"n": 1, "title": "Page", "source": "https://d.test/#a", "supported": False, "by": "attributed"}
     claims = {"total": 3, "cited": 2, "supported": 1}
     answer = {"agent": "llm", "known": True, "confidence": "low", "claims": claims, "citations": [citation]}
@@ -135,7 +135,7 @@ def test_how_far_to_rely_on_an_answer_is_said(capsys: pytest.CaptureFixture[str]
     assert "onfidence" not in capsys.readouterr().out
 
 
-def test_a_reader_reads_in_the_language_of_the_question_or_of_the_terminal(service, monkeypatch, capsys):
+def test_texts_are_in_the_language_of_the_question_or_terminal(service, monkeypatch, capsys):
     monkeypatch.setenv("LANG", "de_AT.UTF-8")
     sources = {"citations": [{"n": 1, "title": "P", "source": "https://d.test/", "supported": False}], "known": True}
     service.events = [("answer", REPLY | sources | {"also_found": HITS["hits"], "degraded": ["bm25"]})]
@@ -153,14 +153,14 @@ HITS = {"hits": [{"headings": ["Page", "Part"], "title": "Page", "source": "http
 READS = {"stage": "reading", "agent": "llm", "passages": 1, "tokens": 90, "seconds": 6.2}
 
 
-def test_what_a_slow_model_is_at_is_said(service: FakeService, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_of_a_slow_model_is_printed(service: FakeService, capsys: pytest.CaptureFixture[str]) -> None:
     service.events = [("hits", HITS), ("status", READS), ("status", {**READS, "seconds": 0.1})]
     run("--url", service.url)
     err = capsys.readouterr().err
     assert err.count("llm is reading 1 passage (90 tokens)") == 1 and "about 6 s" in err
 
 
-def test_a_stream_can_be_followed(service: FakeService, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stream_can_be_followed(service: FakeService, capsys: pytest.CaptureFixture[str]) -> None:
     deltas = ["Half", "Call it [1]. Then sto", "p. ", "[1]\n\n```\nx.y()\n```"]
     service.events = [("hits", HITS), ("status", READS), *(("delta", {"text": text}) for text in deltas)]
     service.events[3][1]["reset"] = True
@@ -180,13 +180,13 @@ def test_a_stream_can_be_followed(service: FakeService, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(("event", "said"), [(("error", {"error": "it is full"}), "it is full"), (None, "ask again")])
-def test_a_stream_that_fails_is_an_error(service, capsys, event, said):
+def test_failing_stream_is_an_error(service, capsys, event, said):
     service.events, service.answers = ([event] if event else []), False
     assert run("--url", service.url) == 1
     assert said in capsys.readouterr().err
 
 
-def test_a_collection_that_does_not_exist_is_answered_with_those_that_do(service, capsys):
+def test_unknown_collection_is_reported_with_the_known_ones(service, capsys):
     assert run("--url", service.url, "--collection", "nope") == 2
     assert "there is no collection 'nope'; there are: docs, wiki" in capsys.readouterr().err
     assert run("--url", service.url, "--collection", "wiki") == 2  # it exists, and is not published yet

@@ -64,12 +64,12 @@ def is_open(path):
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
-def test_a_size_sets_values_that_are_there(name):
+def test_size_file_sets_only_existing_values(name):
     known = set(paths(VALUES))
     assert [path for path in paths(OVERLAYS[name]) if path not in known and not is_open(path)] == []
 
 
-def test_templates_and_values_name_each_other():
+def test_templates_and_values_refer_to_each_other():
     known = {".".join(path) for path in paths(VALUES)}
     named = set(re.findall(r"[Vv]alues\.(\w+(?:\.\w+)*)", TEMPLATES))
     assert named - known == set()
@@ -79,7 +79,7 @@ def test_templates_and_values_name_each_other():
     assert [path for path in unread if not re.search(rf"\.{path.rsplit('.', 1)[-1]}\b", TEMPLATES)] == []
 
 
-def test_every_value_is_explained_in_its_line():
+def test_every_value_has_a_comment_on_its_line():
     lines = (CHART / "values.yaml").read_text().splitlines()
     assert [line for line in lines if line and "# " not in line and not line.endswith(":")] == []
 
@@ -94,7 +94,7 @@ def described(schema, under=()):
             yield from described(below, (*under, key))
 
 
-def test_the_schema_names_the_values_and_takes_each_size():
+def test_schema_lists_the_values_and_accepts_each_size():
     for overlay in [{}, *OVERLAYS.values()]:
         jsonschema.validate(merged(VALUES, overlay), SCHEMA)
     free = (("service", "args"), ("containerSecurityContext",), ("podSecurityContext",))
@@ -115,7 +115,7 @@ def served(values):
     return yaml.safe_load(re.sub(r"{{ (?:toJson )?\.Values\.([\w.]+) }}", look_up, text))
 
 
-def test_the_service_is_that_of_serve_yaml():
+def test_service_equals_the_one_in_serve_yaml():
     ours, plain = served(VALUES), yaml.safe_load((ROOT / "deploy" / "serve.yaml").read_text())
     [application], [expected] = ours.pop("applications"), plain.pop("applications")
     assert ours == plain
@@ -127,7 +127,7 @@ def test_the_service_is_that_of_serve_yaml():
 
 
 @pytest.mark.parametrize("name", ["values", *OVERLAYS])
-def test_the_settings_of_the_service_exist_and_its_replicas_fit_their_pods(name):
+def test_service_settings_exist_and_replicas_fit_their_pods(name):
     values = merged(VALUES, OVERLAYS.get(name, {}))
     [application] = served(values)["applications"]
     settings = Settings(database_url="postgresql://x", **application["args"])
@@ -138,7 +138,7 @@ def test_the_settings_of_the_service_exist_and_its_replicas_fit_their_pods(name)
     assert sum(options.get("num_gpus", 0) for options in asked) <= values["service"]["worker"]["gpus"]
 
 
-def test_the_night_is_a_command_of_raydex():
+def test_night_runs_a_raydex_command():
     [line] = re.findall(r"entrypoint: (.*)", TEMPLATES)
     program, verb, *flags = shlex.split(line.replace("{{ .name }}", "ray"))
     assert (program, verb) == ("raydex", "nightly")
@@ -147,7 +147,7 @@ def test_the_night_is_a_command_of_raydex():
     assert load_collection(ROOT / "collections" / file.name).name
 
 
-def test_variables_and_versions_are_those_of_the_project():
+def test_variables_and_versions_match_the_project():
     names = set(re.findall(r"name: (RAY_\w+)", TEMPLATES))
     start = "".join((ROOT / "deploy" / name).read_text() for name in ("start-cluster", "start_ray.py"))
     set_there = {*re.findall(r"export (\w+)=", start), *re.findall(r'environ\.setdefault\("(\w+)"', start)}
@@ -177,7 +177,7 @@ def create_night(tmp_path, monkeypatch):
     return create
 
 
-def test_a_night_belongs_to_the_job_that_creates_it(create_night, capsys):
+def test_night_belongs_to_the_job_that_creates_it(create_night, capsys):
     request = create_night(io.BytesIO)
     assert request.full_url == "https://kubernetes.default.svc/apis/ray.io/v1/namespaces/docs/rayjobs"
     assert (request.get_method(), request.headers["Authorization"]) == ("POST", "Bearer t")
@@ -186,7 +186,7 @@ def test_a_night_belongs_to_the_job_that_creates_it(create_night, capsys):
     assert "kubectl logs -f job/raydex-night-ray-1-run" in capsys.readouterr().out
 
 
-def test_a_night_that_kubernetes_refuses_says_why(create_night):
+def test_night_refused_by_kubernetes_says_why(create_night):
     def refuse():
         raise urllib.error.HTTPError("https://k", 403, "Forbidden", {}, io.BytesIO(b"rayjobs is forbidden"))
 
@@ -245,7 +245,7 @@ def validate(manifests):
 @pytest.mark.parametrize(("names", "database"), [
     ([], BY_URL), (["values-s"], BY_OPERATOR), (["values-m", "values-gpu"], BY_SECRET), (["values-l"], BY_OPERATOR),
 ])  # fmt: skip
-def test_what_is_rendered_fits_the_schemas(render, names, database):
+def test_rendered_manifests_fit_the_schemas(render, names, database):
     from ray.serve.schema import ServeDeploySchema
 
     size = merged(*(OVERLAYS[name] for name in names))
@@ -261,7 +261,7 @@ def test_what_is_rendered_fits_the_schemas(render, names, database):
     assert schedule["spec"]["schedule"] == VALUES["night"]["schedule"]
 
 
-def test_the_schemas_refuse_a_mistake(render):
+def test_schemas_reject_a_mistake(render):
     manifests = render(BY_OPERATOR, RAY, {"service": {"gcsFaultToleranceOptions": {"redis": "redis:6379"}}})
     with pytest.raises(jsonschema.ValidationError, match="'redis' was unexpected"):
         validate(manifests)
@@ -269,7 +269,7 @@ def test_the_schemas_refuse_a_mistake(render):
         validate(render(BY_URL, {"containerSecurityContext": {"hold": True}}))
 
 
-def test_two_replicas_stand_on_two_nodes_and_one_stays(render):
+def test_two_replicas_run_on_two_nodes_and_one_stays_during_disruptions(render):
     [service] = of_kind(manifests := render(BY_URL), "RayService")
     [group] = cluster_of(service)["workerGroupSpecs"]
     assert (group["minReplicas"], group["maxReplicas"]) == (2, 4)
@@ -283,7 +283,7 @@ def test_two_replicas_stand_on_two_nodes_and_one_stays(render):
     assert budget["spec"] == {"minAvailable": 1, "selector": {"matchLabels": labels}}
 
 
-def test_the_network_opens_the_port_of_the_service_alone(render):
+def test_network_policy_opens_only_the_port_of_the_service(render):
     policies = {one["metadata"]["name"]: one["spec"] for one in of_kind(render(BY_URL, RAY), "NetworkPolicy")}
     assert set(policies) == {"raydex-serve", "raydex-night"}
     for policy in policies.values():
@@ -297,7 +297,7 @@ def test_the_network_opens_the_port_of_the_service_alone(render):
 
 
 @pytest.mark.parametrize("host", ["", "ask.example.com"])
-def test_named_clients_and_the_ingress_alone_reach_the_service(render, host):
+def test_only_named_clients_and_the_ingress_reach_the_service(render, host):
     clients = [{"ipBlock": {"cidr": "10.0.0.0/8"}}]
     manifests = render(BY_URL, {"networkPolicy": {"clients": clients}, "ingress": {"host": host}})
     [policy] = of_kind(manifests, "NetworkPolicy")[:1]
@@ -305,7 +305,7 @@ def test_named_clients_and_the_ingress_alone_reach_the_service(render, host):
     assert policy["spec"]["ingress"][2] == {"ports": [{"port": 8000}], "from": [*clients, *[controller] * bool(host)]}
 
 
-def test_an_ingress_leads_its_host_to_the_service(render):
+def test_ingress_routes_its_host_to_the_service(render):
     assert of_kind(render(BY_URL), "Ingress") == []
     annotations = {"cert-manager.io/cluster-issuer": "letsencrypt"}
     values = {"host": "ask.example.com", "tlsSecret": "ask-tls", "className": "nginx", "annotations": annotations}
@@ -343,7 +343,7 @@ def test_every_pod_has_the_database_the_image_and_the_labels(render, database):
 
 
 @pytest.mark.parametrize("claim", ["", "caches"])
-def test_every_pod_has_a_volume_for_what_it_builds(render, claim):
+def test_every_pod_has_a_volume_for_its_build_files(render, claim):
     validate(manifests := render(BY_URL, RAY, {"home": {"claim": claim}}))
     for one in [*of_kind(manifests, "RayService"), *of_kind(manifests, "RayJob")]:
         for pod in pods(one).values():
@@ -356,7 +356,7 @@ def test_every_pod_has_a_volume_for_what_it_builds(render, claim):
             assert pod["spec"]["securityContext"]["fsGroup"] == 1000
 
 
-def test_the_volume_is_where_the_image_keeps_what_it_builds_and_belongs_to_its_user():
+def test_volume_is_the_build_folder_of_the_image_and_owned_by_its_user():
     dockerfile = (ROOT / "deploy/docker/Dockerfile").read_text()
     assert f"RAYDEX_HOME={VALUES['home']['path']} " in dockerfile
     assert f"USER {VALUES['podSecurityContext']['fsGroup']}\n" in dockerfile
@@ -377,11 +377,11 @@ def test_the_volume_is_where_the_image_keeps_what_it_builds_and_belongs_to_its_u
     (merged(BY_URL, {"head": {"memory": "4 GB"}}), "'/head/memory'.*does not match pattern"),
     ({"database": {"url": "mysql://x"}}, "'/database/url'.*does not match pattern"),
 ])  # fmt: skip
-def test_values_that_contradict_are_refused(render, values, message):
+def test_contradictory_values_are_refused(render, values, message):
     with pytest.raises(Exception, match=message):
         render(values)
 
 
-def test_another_secret_makes_a_new_cluster(render):
+def test_changed_secret_makes_a_new_cluster(render):
     first, second = (of_kind(render(BY_URL, {"secrets": {"A": value}}), "RayService")[0] for value in "bc")
     assert pods(first)["serve"]["metadata"]["annotations"] != pods(second)["serve"]["metadata"]["annotations"]

@@ -31,7 +31,7 @@ def ending(*words: str) -> object:
     return ended.value.code
 
 
-def test_the_help_is_one_screen_in_the_order_of_the_first_day(capsys):
+def test_help_is_one_screen_in_the_order_of_first_use(capsys):
     assert not ending("--help")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 32 and max(map(len, lines)) <= 80
@@ -39,14 +39,14 @@ def test_the_help_is_one_screen_in_the_order_of_the_first_day(capsys):
     assert listed == list(VERBS) and listed[:5] == ["demo", "index", "ask", "serve", "doctor"]
 
 
-def test_every_verb_is_a_file_of_jobs_and_every_such_file_a_verb():
+def test_every_verb_is_a_file_in_jobs_and_vice_versa():
     files = {path.stem for path in (ROOT / "jobs").glob("*.py") if '__name__ == "__main__"' in path.read_text()}
     of_nodes = {"node"}  # nobody calls it: it runs on the nodes of a Ray job, before the verb
     assert {module for module, _ in VERBS.values()} == {f"jobs.{name}" for name in files - {"__main__"} - of_nodes}
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_names_itself_as_it_was_called(verb, capsys):
+def test_help_of_a_verb_shows_the_called_command(verb, capsys):
     assert not ending(verb, "--help")
     shown = capsys.readouterr().out
     assert shown.startswith(f"usage: raydex {verb} ")
@@ -54,7 +54,7 @@ def test_a_verb_names_itself_as_it_was_called(verb, capsys):
     assert capsys.readouterr().out == shown
 
 
-def test_a_module_that_is_run_names_itself_as_one():
+def test_module_run_directly_shows_its_own_command():
     assert run("--help", module="jobs.keys").stdout.startswith("usage: python -m jobs.keys ")
     refused = run(" ", module="jobs.ask")
     assert (refused.returncode, refused.stderr) == (2, "python -m jobs.ask: the question is empty\n")
@@ -70,19 +70,19 @@ def test_a_module_that_is_run_names_itself_as_one():
         (["xyz"], "raydex: there is no verb 'xyz'; `raydex --help`"),
     ],
 )
-def test_without_a_verb_that_is_there_and_its_words_an_error_says_what_to_write(words, said, capsys):
+def test_missing_or_wrong_verb_is_an_error_that_says_what_to_type(words, said, capsys):
     assert ending(*words) == 2
     printed = capsys.readouterr()
     assert printed.out == "" and printed.err.startswith(said) and "Traceback" not in printed.err
 
 
-def test_the_version_is_the_packages(capsys):
+def test_version_is_the_package_version(capsys):
     assert not ending("--version")
     assert capsys.readouterr().out.startswith("raydex ")
 
 
 @pytest.mark.parametrize("words", [["--help"], ["index", "--help"]])
-def test_a_closed_pipe_is_no_error_message(words):
+def test_closed_pipe_causes_no_error_message(words):
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([sys.executable, "-m", "jobs", *words], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE,
@@ -92,7 +92,7 @@ def test_a_closed_pipe_is_no_error_message(words):
 
 
 @pytest.mark.parametrize("verb", ["status", "default", "publish", "rollback", "prune", "drop", "dump"])
-def test_a_verb_about_one_collection_takes_its_name_or_the_flag(verb, capsys):
+def test_verb_for_one_collection_takes_its_name_or_the_flag(verb, capsys):
     """Words and flags may stand in any order; two names are refused, and none where one is needed."""
     parser = importlib.import_module(VERBS[verb][0]).arguments()
     rest = ["docs.dump"] if verb == "dump" else []
@@ -118,7 +118,7 @@ def test_a_verb_about_one_collection_takes_its_name_or_the_flag(verb, capsys):
                                    "ask --json hello --collection docs", "ask --json -- --hello",
                                    "index --json docs --base-url https://x.test/", "keys revoke --json reader",
                                    "prune docs --keep 3 --json", "rollback docs --to 3 --json"])  # fmt: skip
-def test_words_and_flags_of_other_verbs_stand_in_any_order(words):
+def test_arguments_and_flags_of_other_verbs_can_be_in_any_order(words):
     verb, *rest = words.split()
     assert importlib.import_module(VERBS[verb][0]).arguments().parse_args(rest).json
 
@@ -129,7 +129,7 @@ HOMELESS |= {verb: [] for verb in ("serve", "mcp", "status", "default", "databas
 
 
 @pytest.mark.parametrize("verb", HOMELESS)
-def test_a_home_that_cannot_be_made_is_a_message_of_a_line_or_two(verb, tmp_path, monkeypatch, capsys):
+def test_impossible_home_folder_is_a_message_of_one_or_two_lines(verb, tmp_path, monkeypatch, capsys):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "page.html").write_text("<h1>Page</h1>")
     (tmp_path / "file").write_text("")
@@ -150,7 +150,7 @@ def test_serve_passes_its_flags_on_as_settings(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("verb", ["status", "serve"])
-def test_a_relative_home_is_refused(verb, tmp_path, monkeypatch, capsys):
+def test_relative_home_folder_is_refused(verb, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("RAYDEX_HOME", "data")
     monkeypatch.chdir(tmp_path)
     assert ending(verb) == 2
@@ -158,7 +158,7 @@ def test_a_relative_home_is_refused(verb, tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_defaults_of_commands_are_the_services(capsys):
+def test_command_defaults_equal_service_defaults(capsys):
     from serve.settings import Settings
 
     host, port = (Settings.model_fields[name].default for name in ("host", "port"))
@@ -190,11 +190,11 @@ print(json.dumps(loaded))
 @pytest.mark.parametrize(
     "words", [["how", "do", "I", "exclude"], ["how do I exclude"], ["how", "--json", "do", "I", "exclude"]]
 )
-def test_a_question_needs_no_quotes(words):
+def test_question_needs_no_quotes(words):
     assert ask.arguments().parse_args(words).question == "how do I exclude"
     assert ask.arguments().parse_args(["--", "--json", "how"]).question == "--json how"
 
 
-def test_a_misspelt_collection_is_named_with_the_one_that_was_meant():
+def test_misspelled_collection_is_named_with_the_intended_one():
     assert str(NoSuchCollection("dcos", ["docs", "api"])).endswith("there are: docs, api; did you mean docs?")
     assert str(NoSuchCollection("x", [])).endswith("there are: none")

@@ -33,14 +33,14 @@ def config(file):
     return yaml.safe_load(file.read_text())
 
 
-def test_rays_own_schema_accepts_it_and_would_refuse_a_mistake(config):
+def test_schema_of_ray_accepts_it_and_would_reject_a_mistake(config):
     validate_config(prepare_config(copy.deepcopy(config)))
     config["available_node_types"]["head"]["instance"] = "m6i.xlarge"
     with pytest.raises(jsonschema.ValidationError):
         validate_config(prepare_config(config))
 
 
-def test_each_file_is_of_its_cloud_and_they_differ_in_nothing_else(file, config):
+def test_files_differ_only_in_their_cloud(file, config):
     assert config["provider"]["type"] == FILES[file.name]
     first, second = (yaml.safe_load((ROOT / name).read_text()) for name in FILES)
     both = (set(first) | set(second)) - {"provider", "available_node_types", "head_setup_commands"}
@@ -55,7 +55,7 @@ def test_each_file_is_of_its_cloud_and_they_differ_in_nothing_else(file, config)
     ] * 2
 
 
-def test_a_node_of_google_cloud_has_the_fields_that_ray_reads(config):
+def test_google_cloud_node_has_the_fields_that_ray_reads(config):
     if config["provider"]["type"] != "gcp":
         pytest.skip("of AWS")
     for name, kind in config["available_node_types"].items():
@@ -70,7 +70,7 @@ def test_a_node_of_google_cloud_has_the_fields_that_ray_reads(config):
     assert config["provider"]["availability_zone"].startswith(config["provider"]["region"] + "-")
 
 
-def test_there_is_a_head_with_cpu_and_gpu_workers_that_may_come_and_go(config):
+def test_head_has_scalable_cpu_and_gpu_workers(config):
     types = config["available_node_types"]
     assert config["head_node_type"] in types
     workers = {name: kind for name, kind in types.items() if name != config["head_node_type"]}
@@ -81,7 +81,7 @@ def test_there_is_a_head_with_cpu_and_gpu_workers_that_may_come_and_go(config):
     assert config["upscaling_speed"] > 0
 
 
-def test_a_job_finds_room_on_the_nodes_that_it_starts(config):
+def test_job_fits_on_the_nodes_that_it_starts(config):
     nodes = [
         {name: float(value) for name, value in kind["resources"].items()}
         for name, kind in config["available_node_types"].items()
@@ -93,7 +93,7 @@ def test_a_job_finds_room_on_the_nodes_that_it_starts(config):
 
 
 @pytest.mark.parametrize("kind", ["head", "cpu_worker", "gpu_worker"])
-def test_every_kind_of_node_installs_what_a_run_needs_and_no_more(config, kind):
+def test_every_kind_of_node_installs_only_the_packages_of_a_run(config, kind):
     launched = prepare_config(copy.deepcopy(config))  # a kind's own list replaces all others
     own = launched["available_node_types"][kind].get("worker_setup_commands", launched["worker_setup_commands"])
     commands = launched["head_setup_commands"] if kind == config["head_node_type"] else own
@@ -146,7 +146,7 @@ def rules_of(config) -> list[tuple[str, int, int]]:
     return found
 
 
-def test_the_rules_open_the_ports_of_the_table_and_no_others(config):
+def test_firewall_rules_open_only_the_ports_in_the_table(config):
     opened = {number for _, first, last in rules_of(config) for number in range(first, last + 1)}
     fixed = [set(map(int, re.findall(r"--[a-z-]+-port=(\d+)", config[key][-1]))) for key in START]
     assert fixed[0] == fixed[1]
@@ -161,7 +161,7 @@ def test_nothing_is_open_to_everybody(config):
 
 
 @pytest.mark.parametrize("key", START)
-def test_nodes_start_with_a_token_on_ports_that_are_set_and_with_flags_that_ray_knows(config, key):
+def test_nodes_start_with_a_token_fixed_ports_and_flags_known_to_ray(config, key):
     command = config[key][-1]
     assert "RAY_AUTH_MODE=token" in command
     assert "RAY_worker_niceness=0" in command
@@ -171,7 +171,7 @@ def test_nodes_start_with_a_token_on_ports_that_are_set_and_with_flags_that_ray_
     assert {f"--{name}-port" for name in PORT_FLAGS} <= flags <= known
 
 
-def test_the_dashboard_answers_on_the_head_alone(config):
+def test_dashboard_is_reachable_only_on_the_head(config):
     assert "--dashboard-host=127.0.0.1" in config["head_start_ray_commands"][-1]
 
 
@@ -181,13 +181,13 @@ SHIPPED += [str(path.relative_to(ROOT)) for path in (ROOT / "deploy").rglob("*")
 
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if not name.endswith((".pyc", ".json"))])
-def test_no_file_that_is_deployed_holds_a_password(name):
+def test_no_deployed_file_contains_a_password(name):
     found = PASSWORD.findall((ROOT / name).read_text())
     assert [url for url in found if "${" not in url] == [], "a variable of the environment, or a secret, holds it"
 
 
 @pytest.mark.parametrize("key", START)
-def test_the_variables_of_the_service_come_from_a_file_before_ray_starts(config, key):
+def test_service_variables_are_loaded_from_a_file_before_ray_starts(config, key):
     command = config[key][-1]
     mounted = [remote for remote, local in config["file_mounts"].items() if local == "~/.raydex.env"]
     assert mounted == [f"/home/{config['auth']['ssh_user']}/.raydex.env"]
@@ -195,7 +195,7 @@ def test_the_variables_of_the_service_come_from_a_file_before_ray_starts(config,
 
 
 @pytest.mark.parametrize("value", ["postgresql://u:p@h/d?sslmode=require&application_name=x", "a b'c", "$HOME`id`"])
-def test_any_value_survives_the_way_through_that_file(tmp_path, value):
+def test_any_value_survives_that_file(tmp_path, value):
     (tmp_path / ".raydex.env").write_text(f"DATABASE_URL={shlex.quote(value)}\n")
     line = 'set -a; . ~/.raydex.env; set +a; python3 -c \'import os; print(os.environ["DATABASE_URL"], end="")\''
     shell = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}

@@ -39,7 +39,7 @@ def states(findings: list[Finding]) -> list[str]:
 # ---------------------------------------------------------------------------------------------- any check
 
 
-def test_findings_are_reported_as_they_come_and_an_error_is_one_of_them() -> None:
+def test_findings_and_errors_are_reported_as_they_come() -> None:
     def work() -> Iterator[Finding]:
         yield fine("first")
         raise ValueError("it broke")
@@ -49,7 +49,7 @@ def test_findings_are_reported_as_they_come_and_an_error_is_one_of_them() -> Non
     assert (second.state, second.found) == ("failed", "ValueError: it broke") and second.remedy
 
 
-def test_a_check_that_hangs_is_given_up_and_what_comes_later_is_not_reported() -> None:
+def test_hanging_check_is_given_up_and_its_late_findings_dropped() -> None:
     given_up, ended = threading.Event(), threading.Event()
 
     def work() -> Iterator[Finding]:
@@ -65,7 +65,7 @@ def test_a_check_that_hangs_is_given_up_and_what_comes_later_is_not_reported() -
 # ---------------------------------------------------------------------------------------------- the machine
 
 
-def test_a_home_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "not" / "there"
     assert run(lambda: machine.check_disk(home))[0].state == "ok"
     assert not home.exists()
@@ -89,7 +89,7 @@ def test_memory_of_a_container(tmp_path: Path) -> None:
     assert states(run(lambda: machine.check_memory(8 << 30, tmp_path))) == ["ok"]
 
 
-def test_the_port_of_the_service() -> None:
+def test_port_of_the_service() -> None:
     with ScriptedServer({}) as other:
         port = int(other.host.partition(":")[2])
         [taken] = run(lambda: machine.check_port(port, []))
@@ -117,13 +117,13 @@ def check_url(url: str, home: Path = Path("/nowhere")) -> Finding:
         ("host=127.0.0.1 port=9 password=s3cret", "Connection refused", "start the server"),
     ],
 )
-def test_a_database_that_does_not_answer(url: str, said: str, remedy: str) -> None:
+def test_unresponsive_database(url: str, said: str, remedy: str) -> None:
     finding = check_url(url)
     assert finding.state == "failed" and said in finding.found and remedy in finding.remedy
     assert "s3cr" not in finding.found + finding.remedy
 
 
-def test_without_data_the_embedded_postgres_is_not_started(tmp_path: Path) -> None:
+def test_embedded_postgres_is_not_started_without_data(tmp_path: Path) -> None:
     home = tmp_path / "home"
     finding = check_url("", home)
     assert finding.state == "ok" and "the first command creates one" in finding.found
@@ -138,13 +138,15 @@ def check_model(name: str, cache: Path) -> tuple[list[Finding], ModelCheck]:
     return run(lambda: checks.check(EmbeddingModel(name)), 120), checks
 
 
-def test_a_model_is_loaded_and_embeds_without_an_export(tmp_path: Path) -> None:
+def test_model_is_loaded_and_embeds_without_an_export(tmp_path: Path) -> None:
     found, checks = check_model("hash:64", tmp_path)
     assert states(found) == ["ok"] and checks.dimensions("hash:64") == 64
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_model_is_told_by_the_digests_of_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_model_is_detected_by_the_digests_of_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = model_folder(MODEL)
     assert list(damaged_files(MODEL, folder)) == []
     recorded = list(models.recorded_digests(MODEL))
@@ -156,18 +158,18 @@ def test_a_damaged_model_is_told_by_the_digests_of_its_package(tmp_path: Path, m
     assert "tokenizer.json" in found[0].found and "gone.bin (missing)" in found[0].found
 
 
-def test_a_model_of_the_hub_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hub_model_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("downloads"))
     found, _ = check_model("nobody/no-such-model", tmp_path)
     assert states(found) == ["warn"] and "hub" in found[0].remedy
 
 
-def test_a_name_that_is_no_model(tmp_path: Path) -> None:
+def test_name_without_a_model(tmp_path: Path) -> None:
     found, _ = check_model("hash:many", tmp_path)
     assert states(found) == ["failed"] and "hash:64" in found[0].found
 
 
-def test_a_cluster_that_is_not_there_is_told_at_once() -> None:
+def test_missing_cluster_is_reported_immediately() -> None:
     [finding] = run(lambda: cluster.check_ray("127.0.0.1:9", "", 60))
     assert finding.state == "failed" and "nothing answers at 127.0.0.1:9" in finding.found
     assert "unset RAY_ADDRESS" in finding.remedy
@@ -178,7 +180,7 @@ def test_a_cluster_that_is_not_there_is_told_at_once() -> None:
         pass
 
 
-def test_a_ray_that_does_not_start_here_is_one_message_with_what_to_do(monkeypatch) -> None:
+def test_ray_startup_failure_is_one_message_with_a_remedy(monkeypatch) -> None:
     monkeypatch.setattr("pipelines.ray_place.LEAST_FREE", 1 << 60)
     with (
         pytest.raises(UnreachableCluster, match=r"can't start here: no folder .* MiB free.*: let RAY_TMPDIR"),
@@ -189,7 +191,7 @@ def test_a_ray_that_does_not_start_here_is_one_message_with_what_to_do(monkeypat
     assert finding.state == "failed" and "no folder can be used" in finding.found and "RAY_TMPDIR" in finding.remedy
 
 
-def test_what_ray_says_of_its_end_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_words_of_ray_are_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Ray whose raylet can't run: what it left is the reason, not that the machine is busy."""
 
     def init(**options: Any) -> None:
@@ -211,7 +213,7 @@ def test_what_ray_says_of_its_end_is_quoted(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("address", ["{}", "ray://{}", "http://{}", "http://{}/"])
-def test_what_listens_is_reached_by_each_form_of_its_address(address: str) -> None:
+def test_listener_is_reached_by_each_form_of_its_address(address: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert why_unreachable(address.format(f"127.0.0.1:{server.getsockname()[1]}")) == ""
     assert "refused" in why_unreachable(address.format("127.0.0.1:9"))
@@ -225,7 +227,7 @@ def check_llm(url: str, model: str = "scripted", name: str = "llm", **settings: 
     return run(lambda: endpoints.check_agent(agent))
 
 
-def test_a_model_that_answers() -> None:
+def test_model_that_answers() -> None:
     with ScriptedLLM(default=Reply("Documentation tells how things work.", delay_s=0.01)) as llm:
         found = check_llm(llm.url)
     assert states(found) == ["ok"] * 5
@@ -246,14 +248,14 @@ def test_a_model_that_answers() -> None:
         (Reply(status=400, error=TOO_LONG), "4 tokens", "RAYDEX_LLM_CONTEXT_WINDOW="),
     ],
 )
-def test_a_model_that_does_not_answer(reply: Reply, said: str, remedy: str) -> None:
+def test_model_that_does_not_answer(reply: Reply, said: str, remedy: str) -> None:
     with ScriptedLLM(default=reply) as llm:
         *_, last = check_llm(llm.url, api_key="sk-1", first_token_s=0.5 if reply.hang else 30)
     assert last.state == "failed" and said in last.found and remedy in last.remedy
     assert "sk-1" not in last.found
 
 
-def test_a_model_that_thinks_is_told_and_is_no_failure() -> None:
+def test_thinking_model_is_reported_but_no_failure() -> None:
     with ScriptedLLM(default=Reply("", finish_reason="length")) as llm:
         found = check_llm(llm.url)
         roomy = check_llm(llm.url, max_tokens=8_000)
@@ -261,13 +263,13 @@ def test_a_model_that_thinks_is_told_and_is_no_failure() -> None:
     assert "failed" not in states(found) and roomy[1].state == "ok"
 
 
-def test_an_answer_in_one_piece() -> None:
+def test_answer_in_one_piece() -> None:
     with ScriptedLLM(default=Reply(deltas=["All at once."])) as llm:
         found = check_llm(llm.url)
     assert any("in one piece" in finding.found and finding.state == "warn" for finding in found)
 
 
-def test_a_model_that_is_not_listed_may_answer() -> None:
+def test_unlisted_model_can_still_answer() -> None:
     with ScriptedLLM(default=in_turn("Yes, I do.")) as llm:
         found = check_llm(llm.url, "another")
     assert states(found)[:2] == ["warn", "ok"] and "has scripted, not 'another'" in found[0].found
@@ -281,13 +283,13 @@ def test_a_model_that_is_not_listed_may_answer() -> None:
         ({}, "HTTP 404", "ends with /v1"),
     ],
 )
-def test_a_server_that_lists_nothing(paths: dict[str, Any], said: str, remedy: str) -> None:
+def test_server_without_a_model_list(paths: dict[str, Any], said: str, remedy: str) -> None:
     with ScriptedServer(paths) as server:
         found = check_llm(f"{server.url}/v1", api_key="sk-1")
     assert found[-1].state == "failed" and said in found[0].found and remedy in found[0].remedy
 
 
-def test_a_url_without_v1_and_a_dead_port() -> None:
+def test_url_without_v1_and_a_closed_port() -> None:
     with ScriptedServer({"/v1/models": {"data": [{"id": "m"}]}}) as server:
         [finding] = check_llm(server.url, "m", name="small")
         assert finding.remedy == f"set base_url of 'small' in RAYDEX_AGENTS to {server.url}/v1"
@@ -295,7 +297,7 @@ def test_a_url_without_v1_and_a_dead_port() -> None:
     assert dead.found == "nothing listens at http://127.0.0.1:9/v1" and "start the server" in dead.remedy
 
 
-def test_a_model_that_an_ollama_lacks() -> None:
+def test_model_missing_from_ollama() -> None:
     rows = {
         "/v1/models": {"data": [{"id": "a:1b", "owned_by": "library"}]},
         "/api/tags": {"models": [{"name": "a:1b"}]},
@@ -315,7 +317,7 @@ def test_a_model_that_an_ollama_lacks() -> None:
         ("small", 4_096, "ok", "4,096 tokens are used"),
     ],
 )
-def test_a_context_that_the_server_does_not_have(name: str, window: int, state: str, said: str) -> None:
+def test_context_larger_than_the_server_has(name: str, window: int, state: str, said: str) -> None:
     agent = AgentSettings(name=name, model="m", base_url="http://127.0.0.1/v1", context_window=window)
     with ScriptedServer({"/v1/models": {"data": [{"id": "m", "max_model_len": 4_096}]}}) as server:
         agent = agent.model_copy(update={"base_url": f"{server.url}/v1"})

@@ -27,7 +27,7 @@ def test_every_page_of_the_docs_is_on_the_site(pages):
     assert {"/", "/SECURITY.html", "/freshness.html", "/decisions/README.html"} <= set(pages)
 
 
-def test_the_tree_of_the_source_answers_no_reader(pages):
+def test_source_tree_page_answers_no_question(pages):
     """A question about a command would find the names and first lines of its modules."""
     page = pages["/architecture.html"]
     assert "building/" not in page and "tracing.py" not in page and "The way of a question" in page
@@ -41,7 +41,7 @@ def test_every_link_leads_to_a_page_and_keeps_its_anchor(pages):
     assert 'href="/serving.html#' in "".join(pages.values())
 
 
-def test_pages_are_served_as_html_and_a_client_that_resets_its_connection_is_not_reported(capfd):
+def test_pages_are_served_as_html_and_connection_resets_are_ignored(capfd):
     with serve_documentation(ROOT) as site:
         for path in ("", "freshness.html", "decisions/README.html"):
             with urllib.request.urlopen(f"{site}{path}") as page:
@@ -57,7 +57,7 @@ def test_pages_are_served_as_html_and_a_client_that_resets_its_connection_is_not
     assert capfd.readouterr().err == ""
 
 
-def test_without_docs_the_demo_asks_for_a_site(tmp_path):
+def test_demo_without_docs_requires_a_site(tmp_path):
     with pytest.raises(BadInput, match="--site URL"):
         render_documentation(tmp_path)
 
@@ -66,5 +66,5 @@ def test_without_docs_the_demo_asks_for_a_site(tmp_path):
     (None, "demo"), ("http://127.0.0.1:3000/", "demo-127.0.0.1"), ("http://127.0.0.1:4000/docs/", "demo-127.0.0.1"),
     ("https://Docs.Example.com/guide", "demo-docs.example.com"), ("http://[::1]:9/", "demo--1"),
 ])  # fmt: skip
-def test_a_site_is_the_same_collection_on_any_port(site, collection):
+def test_site_is_the_same_collection_on_any_port(site, collection):
     assert demo.collection_of(site) == collection

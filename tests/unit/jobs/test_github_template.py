@@ -89,7 +89,7 @@ def announce(folder: Path, to: Receiver, before: str = "first", **changed: str) 
     return subprocess.run(command, cwd=folder, env=os.environ | given, capture_output=True, text=True, check=False)
 
 
-def test_the_pages_that_a_push_changed_are_announced(repository, receiver):
+def test_pages_changed_by_a_push_are_announced(repository, receiver):
     write(repository, {"docs/guide/a.md": "b", "docs/guide/nä w.rst": "new", "docs/pic.png": "", "docs/.hidden.md": "",
                        "mkdocs.yml": "", "src/x.md": "y", "docs/manual.pdf": "%PDF"})  # fmt: skip
     git(repository, "mv", "docs/old.md", "docs/moved.md")
@@ -100,7 +100,7 @@ def test_the_pages_that_a_push_changed_are_announced(repository, receiver):
     assert receiver.said == [("/v1/collections/docs/changes", {"changed": changed, "deleted": [f"{DOCS}old/"]})]
 
 
-def test_a_push_without_pages_and_the_first_one_announce_nothing(repository, receiver):
+def test_first_push_or_push_without_pages_announces_nothing(repository, receiver):
     write(repository, {"src/x.md": "y"})
     commit(repository, "second")
     assert announce(repository, receiver).stdout == "no page was changed\n"
@@ -108,7 +108,7 @@ def test_a_push_without_pages_and_the_first_one_announce_nothing(repository, rec
     assert receiver.said == []
 
 
-def test_what_fails_is_said_and_a_busy_service_is_asked_again(repository, receiver):
+def test_failure_is_reported_and_a_busy_service_retried(repository, receiver):
     write(repository, {"docs/guide/a.md": "b"})
     commit(repository, "second")
     receiver.statuses = [503]
@@ -122,7 +122,7 @@ def test_what_fails_is_said_and_a_busy_service_is_asked_again(repository, receiv
 
 
 @pytest.mark.parametrize("style", ["keep", "html", "directory", "bare"])
-def test_a_file_has_the_url_that_a_folder_of_the_collection_gives_it(style, tmp_path):
+def test_file_gets_the_url_defined_by_its_collection_folder(style, tmp_path):
     url_of = runpy.run_path(str(SCRIPT))["url_of"]
     folder = FolderSettings(path=str(tmp_path), base_url=DOCS, url_style=style)
     pages = ["index.md", "guide/README.md", "guide/a b.md", "v1.2.md"]
@@ -130,7 +130,7 @@ def test_a_file_has_the_url_that_a_folder_of_the_collection_gives_it(style, tmp_
         assert url_of(path, DOCS, style, ["index", "readme"]) == folder.url_of(folder.root + path), path
 
 
-def test_the_workflow_runs_the_script_with_variables_that_it_reads():
+def test_workflow_runs_the_script_with_the_variables_it_reads():
     workflow = yaml.safe_load((FOLDER / "raydex.yaml").read_text())
     step = workflow["jobs"]["announce"]["steps"][-1]
     assert SCRIPT.name in step["run"]

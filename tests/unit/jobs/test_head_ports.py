@@ -20,7 +20,7 @@ def flags(**ports: str) -> list[str]:
     return [f"--{name}={port}" for name, port in (free | ports).items()]
 
 
-def test_the_printed_flag_names_a_dashboard_elsewhere() -> None:
+def test_printed_flag_names_a_non_default_dashboard() -> None:
     (port,) = free_ports(1)
     done = subprocess.run(
         [sys.executable, SCRIPT, *flags(**{"dashboard-port": port}), "--num-cpus=2", "--head"],
@@ -30,7 +30,7 @@ def test_the_printed_flag_names_a_dashboard_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("name", ["port", "dashboard-port", "ray-client-server-port", "dashboard-agent-listen-port"])
-def test_a_port_that_stays_in_use_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_occupied_port_is_reported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         script = runpy.run_path(str(SCRIPT))
@@ -40,7 +40,7 @@ def test_a_port_that_stays_in_use_is_named(name: str, monkeypatch: pytest.Monkey
             script["main"]()
 
 
-def test_a_port_that_becomes_free_is_waited_for() -> None:
+def test_port_that_becomes_free_is_waited_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         words = flags(port=str(taken.getsockname()[1]))
         waiting = subprocess.Popen([sys.executable, SCRIPT, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -49,7 +49,7 @@ def test_a_port_that_becomes_free_is_waited_for() -> None:
     assert waiting.communicate(timeout=60)[0].startswith(b"--address") and waiting.returncode == 0
 
 
-def test_no_port_and_a_port_of_rays_choice_are_left_to_ray() -> None:
+def test_default_ports_and_port_zero_are_left_to_ray() -> None:
     script = runpy.run_path(str(SCRIPT))
     assert script["read_ports"](["--port", "0", "--num-cpus", "4"])["port"] == 0
     assert script["read_ports"]([]) == script["PORTS"]

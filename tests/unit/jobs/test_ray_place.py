@@ -20,7 +20,7 @@ SAID = (
 )
 
 
-def test_the_folder_that_is_named_is_taken_if_ray_can_use_it(tmp_path: Path) -> None:
+def test_named_folder_is_used_if_ray_can_use_it(tmp_path: Path) -> None:
     short = Path(f"/tmp/rdx-{os.getpid()}")
     try:
         place = find_place({"RAY_TMPDIR": str(short), "TMPDIR": "/nowhere"})
@@ -36,7 +36,7 @@ def test_the_folder_that_is_named_is_taken_if_ray_can_use_it(tmp_path: Path) -> 
     ("named", "said"),
     [(f"/tmp/{LONG}", "too long a path"), ("/dev/null", "Not a directory"), ("/proc/nothing-here", "can't be made")],
 )
-def test_one_that_cannot_be_used_is_replaced_by_a_short_one_and_named(named: str, said: str, variable: str) -> None:
+def test_unusable_folder_is_reported_and_replaced_by_a_short_one(named: str, said: str, variable: str) -> None:
     if sys.platform != "linux":
         pytest.skip("Ray reads TMPDIR on Linux alone, and /proc is there")
     place = find_place({variable: named})
@@ -46,7 +46,7 @@ def test_one_that_cannot_be_used_is_replaced_by_a_short_one_and_named(named: str
     assert not Path(named).is_dir()
 
 
-def test_the_folder_of_another_account_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_of_another_account_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One who owns it could replace what lies there; in one with the sticky bit, as /tmp, nobody but its owner can."""
     if os.geteuid() != 0:
         pytest.skip("only root can give a folder to another account")
@@ -61,7 +61,7 @@ def test_the_folder_of_another_account_is_not_taken(tmp_path: Path, monkeypatch:
         folder.rmdir()
 
 
-def test_a_folder_without_room_is_not_taken_and_all_are_named_where_none_is_left(monkeypatch) -> None:
+def test_folder_without_room_is_skipped_and_all_are_named_if_none_is_left(monkeypatch) -> None:
     monkeypatch.setattr(ray_place, "LEAST_FREE", 1 << 60)
     with pytest.raises(
         NoPlaceForRay, match=r"/tmp/ray .*MiB free; .*/var/tmp/ray.*: let RAY_TMPDIR name one of at most"
@@ -70,14 +70,14 @@ def test_a_folder_without_room_is_not_taken_and_all_are_named_where_none_is_left
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Ray uses shared memory on Linux alone")
-def test_without_shared_memory_objects_are_kept_on_disk() -> None:
+def test_objects_are_kept_on_disk_without_shared_memory() -> None:
     place = find_place({}, Path("/proc"))
     assert place.objects == place.folder and "slower" in place.warnings[-1]
     assert place.options()["_plasma_directory"] == str(place.folder)
     assert 80 << 20 <= int(str(place.options()["object_store_memory"])) <= 1 << 30
 
 
-def test_too_few_open_files_are_told_before_anything_starts() -> None:
+def test_too_few_open_files_are_reported_before_startup() -> None:
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\n"
         "from pipelines.cluster import UnreachableCluster, check_place\n"
@@ -89,7 +89,7 @@ def test_too_few_open_files_are_told_before_anything_starts() -> None:
     )
 
 
-def test_what_ray_said_is_quoted_from_the_session_of_this_process(tmp_path: Path) -> None:
+def test_ray_messages_are_quoted_from_the_session_of_this_process(tmp_path: Path) -> None:
     for pid, said in ((1, "of another"), (42, SAID)):
         logs = tmp_path / f"session_2026-12-31_23-59-59_1_{pid}" / "logs"
         logs.mkdir(parents=True)
@@ -107,5 +107,5 @@ def test_what_ray_said_is_quoted_from_the_session_of_this_process(tmp_path: Path
         ("", ""),
     ],
 )
-def test_a_line_of_a_log_is_trouble_or_not(line: str, said: str) -> None:
+def test_log_line_is_an_error_or_not(line: str, said: str) -> None:
     assert trouble_in(line) == said

@@ -20,14 +20,14 @@ from pipelines.ray_ports import (
 )
 
 
-def test_a_port_is_chosen_where_none_is_given() -> None:
+def test_port_is_chosen_if_none_is_given() -> None:
     given = with_ports(dict, metrics_export_port=9464, runtime_env_agent_port=0, num_cpus=2)
     assert (given["metrics_export_port"], given["num_cpus"]) == (9464, 2)
     chosen = {given[name] for name in CHOSEN if name != "metrics_export_port"}
     assert len(chosen) == 2 and chosen <= {*PORTS}
 
 
-def test_a_second_ray_does_not_listen_where_the_first_does() -> None:
+def test_second_ray_listens_on_another_port() -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -40,7 +40,7 @@ def test_a_second_ray_does_not_listen_where_the_first_does() -> None:
         assert with_ports(dict, dashboard_agent_listen_port=4711)[LISTEN] == 4711
 
 
-def test_a_node_is_told_the_port_of_its_agent_and_nobody_else_is() -> None:
+def test_only_a_node_is_told_the_port_of_its_agent() -> None:
     node = [
         "raylet",
         "--dashboard_agent_command=python agent.py --grpc-port=0 --listen-port=4711 --node-id=1",
@@ -56,7 +56,7 @@ def test_a_node_is_told_the_port_of_its_agent_and_nobody_else_is() -> None:
         assert with_listen_port(start, other, "x")[0] == other
 
 
-def test_a_port_is_chosen_once_and_none_that_is_in_use() -> None:
+def test_port_is_chosen_once_and_never_one_in_use() -> None:
     port = next(unused_ports())
     with socket.create_server(("", port)):
         free = [*unused_ports()]
@@ -71,7 +71,7 @@ def test_a_port_is_chosen_once_and_none_that_is_in_use() -> None:
         pytest.param({"RAY_agent_register_timeout_ms": "5"}, "5", marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_node_waits_for_its_agents_however_it_is_started(given: dict[str, str], used: str) -> None:
+def test_node_waits_for_its_agents_with_any_start_command(given: dict[str, str], used: str) -> None:
     """The processes of a node have the environment of the command that starts it."""
     start = Path(__file__).parents[3] / "deploy" / "start_ray.py"
     script = (

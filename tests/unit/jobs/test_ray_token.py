@@ -21,7 +21,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_fresh_account_gets_a_private_token(home: Path) -> None:
+def test_new_account_gets_a_private_token(home: Path) -> None:
     before = os.umask(0)
     try:
         keep_token_private()
@@ -33,7 +33,7 @@ def test_a_fresh_account_gets_a_private_token(home: Path) -> None:
     assert [path.name for path in token.parent.iterdir()] == ["auth_token"]
 
 
-def test_a_token_that_everyone_could_read_is_closed_and_stays(home: Path) -> None:
+def test_world_readable_token_is_made_private_and_kept(home: Path) -> None:
     token = home / ".ray" / "auth_token"
     token.parent.mkdir()
     token.write_text("mine")
@@ -43,7 +43,7 @@ def test_a_token_that_everyone_could_read_is_closed_and_stays(home: Path) -> Non
     assert (rights(token), rights(token.parent), token.read_text()) == (0o600, 0o700, "mine")
 
 
-def test_a_token_elsewhere_is_closed_and_no_other_made(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_in_another_place_is_made_private_and_not_duplicated(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = home / "token"
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(elsewhere))
     keep_token_private()

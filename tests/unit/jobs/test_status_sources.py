@@ -18,7 +18,7 @@ def test_sources_of_other_kinds_are_listed_with_their_keys():
     assert summary_of_sources(settings)[2:] == ["notes /notes (tags: a b)", "issues"]
 
 
-def test_a_sitemap_that_is_missing_or_of_another_site_is_no_fault_of_the_path(tmp_path):
+def test_missing_or_foreign_sitemap_is_not_blamed_on_the_path(tmp_path):
     other = tmp_path / "sitemap.xml"
     other.write_text("<urlset><url><loc>https://z.org/a</loc></url></urlset>")
     for sitemap in (str(tmp_path / "none.xml"), str(other)):

@@ -25,7 +25,7 @@ def names(pins: list[str]) -> set[str]:
     return {canonicalize_name(re.split(r"[=\[<>~! ]", pin)[0]) for pin in pins}
 
 
-def test_what_is_uploaded_is_our_packages_and_the_files_that_the_command_names(tmp_path, monkeypatch):
+def test_upload_contains_our_packages_and_the_files_named_in_the_command(tmp_path, monkeypatch):
     """The package is the one that Ray uploads for a run on a collection file of this repository."""
     folder, package = tmp_path / "folder", tmp_path / "package.zip"
     folder.mkdir()
@@ -43,7 +43,7 @@ def test_what_is_uploaded_is_our_packages_and_the_files_that_the_command_names(t
     assert ours <= held
 
 
-def test_the_same_code_is_uploaded_once(tmp_path):
+def test_same_code_is_uploaded_once(tmp_path):
     """Ray names a package by its contents, wherever and whenever it was packed."""
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
@@ -52,7 +52,7 @@ def test_the_same_code_is_uploaded_once(tmp_path):
     assert len({get_uri_for_directory(str(folder), include_gitignore=True) for folder in folders}) == 1
 
 
-def test_a_named_file_outside_of_the_folder_is_refused(tmp_path, monkeypatch):
+def test_named_file_outside_the_folder_is_refused(tmp_path, monkeypatch):
     (tmp_path / "inside").mkdir()
     (tmp_path / "mine.yaml").write_text("name: x")
     monkeypatch.chdir(tmp_path / "inside")
@@ -65,7 +65,7 @@ def plain() -> list[str]:
     return submit.list_pins(None)
 
 
-def test_pins_are_those_of_the_constraints_and_nothing_for_tests_or_documentation(plain):
+def test_pins_come_from_the_constraints_without_test_and_docs_packages(plain):
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
     pinned = {canonicalize_name(name): version for name, version in pinned.items()}
     pins = dict(pin.split("==") for pin in plain)
@@ -77,19 +77,19 @@ def test_pins_are_those_of_the_constraints_and_nothing_for_tests_or_documentatio
     assert "+" not in pins["torch"]
 
 
-def test_an_index_of_packages_is_part_of_what_is_installed(plain):
+def test_package_index_is_part_of_the_installation(plain):
     """So nodes make another environment for it; a variable would not: Ray knows an environment by these lines."""
     url = "https://packages.example/cpu"
     assert submit.list_pins(url) == [f"--extra-index-url {url}", *plain]
 
 
-def test_a_node_that_has_everything_lacks_nothing_and_one_without_says_what():
+def test_complete_node_lacks_nothing_and_others_list_missing_packages():
     assert node.list_lacking(submit.list_requirements()) == []
     wanted = ["numpy>=2", "not-installed-anywhere>=1", "pyyaml>=9999"]
     assert node.list_lacking(wanted) == ["not-installed-anywhere>=1", "pyyaml>=9999"]
 
 
-def test_what_a_package_requires_in_turn_is_needed_too(monkeypatch):
+def test_transitive_requirements_are_needed_too(monkeypatch):
     found = {wanted.name: version for wanted, version in node.walk_requirements(["psycopg[binary]", "httpx"])}
     assert {"psycopg", "psycopg-binary", "httpcore", "h11"} <= {canonicalize_name(name) for name in found}
     assert "psycopg-binary" not in {wanted.name for wanted, _ in node.walk_requirements(["psycopg"])}
@@ -104,20 +104,20 @@ def test_what_a_package_requires_in_turn_is_needed_too(monkeypatch):
     assert [each.split("=")[0] for each in node.list_lacking(["psycopg[binary]"])] == ["psycopg-binary"]
 
 
-def test_the_check_of_a_node_says_what_is_missing_by_its_exit_code(tmp_path, monkeypatch, capsys):
+def test_node_check_reports_missing_packages_by_its_exit_code(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     node.REQUIREMENTS.write_text("not-installed-anywhere>=1\nneither>=2")
     assert node.check_nodes() == node.LACKING
     assert capsys.readouterr().out == "the nodes lack 2 packages: neither>=2, not-installed-anywhere>=1\n"
 
 
-def test_the_check_needs_nothing_that_does_not_come_with_ray():
+def test_node_check_uses_only_packages_that_come_with_ray():
     """A bare node imports `jobs.node`: what it imports at the top is Python's own."""
     top = re.findall(r"^(?:from|import) (\w+)", Path(node.__file__).read_text(), re.MULTILINE)
     assert set(top) <= sys.stdlib_module_names
 
 
-def test_variables_of_raydex_go_along_except_the_home_of_this_machine():
+def test_raydex_variables_are_passed_on_except_the_local_home():
     given = {"DATABASE_URL": "u", "RAYDEX_LLM_MODEL": "m", "RAYDEX_HOME": "/here", "HOME": "/me", "OPENAI_API_KEY": ""}
     named = ["RAYDEX_HOME=/there", "HF_HOME=/a=b"]
     assert submit.variables_to_pass(given, []) == {"DATABASE_URL": "u", "RAYDEX_LLM_MODEL": "m"}
@@ -127,7 +127,7 @@ def test_variables_of_raydex_go_along_except_the_home_of_this_machine():
         submit.variables_to_pass({}, ["HF_HOME"])
 
 
-def test_a_command_and_a_database_are_required(monkeypatch):
+def test_command_and_database_are_required(monkeypatch):
     monkeypatch.delenv("DATABASE_URL", raising=False)
     parse = submit.arguments().parse_args
     with pytest.raises(BadInput, match="name a command"):
@@ -136,7 +136,7 @@ def test_a_command_and_a_database_are_required(monkeypatch):
         submit.run(parse(["index"]))
 
 
-def test_flags_after_the_verb_are_the_verbs():
+def test_flags_after_the_verb_belong_to_the_verb():
     args = submit.arguments().parse_args(["--env", "A=1", "index", "x.yaml", "--env", "--json"])
     assert (args.env, args.words) == (["A=1"], ["index", "x.yaml", "--env", "--json"])
 
@@ -150,7 +150,7 @@ def test_flags_after_the_verb_are_the_verbs():
         ("STOPPED", None, "Job was intentionally stopped.", 1, "Job was intentionally stopped."),
     ],
 )
-def test_a_job_is_followed_to_its_exit_code_and_what_ended_it(status, of_the_driver, message, code, said, capsys):
+def test_job_is_followed_to_its_exit_code_and_cause_of_death(status, of_the_driver, message, code, said, capsys):
     class Client:
         async def tail_job_logs(self, _job: str) -> AsyncIterator[str]:
             yield "a line\n"
@@ -163,7 +163,7 @@ def test_a_job_is_followed_to_its_exit_code_and_what_ended_it(status, of_the_dri
     assert out == "a line\n" and said in err and err.count("\n") == 1 + bool(said)
 
 
-def test_a_cluster_that_goes_away_under_a_job_is_told_with_what_to_do():
+def test_cluster_lost_during_a_job_is_reported_with_a_remedy():
     class Client:
         async def tail_job_logs(self, _job: str) -> AsyncIterator[str]:
             raise RuntimeError("WebSocket connection closed unexpectedly with close code 1006")
@@ -184,7 +184,7 @@ def test_a_cluster_that_goes_away_under_a_job_is_told_with_what_to_do():
         (["logs", "7"], {"logs": None, "words": ["logs", "7"]}),
     ],
 )
-def test_a_flag_is_about_jobs_and_a_word_is_a_verb_that_runs_there(words, asks):
+def test_flag_manages_jobs_and_a_word_is_a_verb_to_run(words, asks):
     parsed = vars(submit.arguments().parse_args(words))
     assert {name: parsed[name] for name in asks} == asks
 
@@ -196,7 +196,7 @@ def test_a_flag_is_about_jobs_and_a_word_is_a_verb_that_runs_there(words, asks):
         (["--json", "index", "x.yaml"], "put the --json of a verb after the verb"),
     ],
 )
-def test_flags_of_jobs_and_a_command_do_not_mix(words, said):
+def test_job_flags_and_a_command_cannot_be_combined(words, said):
     with pytest.raises(BadInput, match=said):
         submit.run(submit.arguments().parse_args(words))
 
@@ -209,7 +209,7 @@ def test_flags_of_jobs_and_a_command_do_not_mix(words, said):
         (submit.ADDRESS, "/my tokens/a", "RAY_AUTH_TOKEN_PATH='/my tokens/a' raydex submit --stop raysubmit_1"),
     ],
 )
-def test_a_printed_line_names_all_that_a_fresh_shell_lacks(address, token, line, monkeypatch):
+def test_printed_line_contains_everything_for_a_new_shell(address, token, line, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda _: "/bin/raydex")
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", token)
     assert submit.spell(address, "--stop raysubmit_1") == line
@@ -217,7 +217,7 @@ def test_a_printed_line_names_all_that_a_fresh_shell_lacks(address, token, line,
     assert Path(shlex.split(submit.spell(address, "--list"))[bool(token)]).is_file()
 
 
-def test_where_nothing_answers_one_line_says_what_to_do():
+def test_unreachable_cluster_is_one_line_with_a_remedy():
     with pytest.raises(
         submit.NoCluster, match=r"nothing answers at http://127.0.0.1:9 .*deploy/start-cluster.*--address"
     ):
@@ -244,12 +244,12 @@ class Listed:
 @pytest.mark.parametrize(
     ("before", "said"), [("RUNNING", "has ended (STOPPED); finished work"), ("FAILED", "ended before")]
 )
-def test_a_job_is_stopped_and_one_that_has_ended_is_left_alone(before, said, capsys):
+def test_running_job_is_stopped_and_a_finished_one_left_alone(before, said, capsys):
     assert submit.Jobs(submit.ADDRESS, Listed(before)).stop("raysubmit_1") == 0
     assert said in capsys.readouterr().err
 
 
-def test_jobs_are_listed_with_what_was_typed_and_an_unknown_one_is_named():
+def test_jobs_are_listed_with_their_commands_and_an_unknown_one_reported():
     jobs = submit.Jobs(submit.ADDRESS, Listed("RUNNING"))
     told, line = jobs.describe_all()
     assert [job["job"] for job in told["jobs"]] == ["raysubmit_1"]

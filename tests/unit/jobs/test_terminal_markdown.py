@@ -19,12 +19,12 @@ def shown(what: RenderableType) -> str:
 
 
 @pytest.mark.parametrize("text", ["# Head\n\n- one **b**\n- two `c`\n\n~~gone~~ <b>raw</b>", TABLE, f"- x\n\n{TABLE}"])
-def test_an_answer_is_shown_as_rich_shows_it(text: str) -> None:
+def test_answer_is_rendered_by_rich(text: str) -> None:
     assert shown(ShownMarkdown(text)) == shown(Markdown(text, hyperlinks=False))
 
 
 @pytest.mark.parametrize("cell", ["<b>", "a", "`a`"])
-def test_a_table_that_is_wider_than_the_terminal_is_shown_as_lines(cell: str) -> None:
+def test_table_wider_than_the_terminal_is_shown_as_lines(cell: str) -> None:
     columns, rows = 400, 1_000  # filled up to its head, it would have 400,000 cells
     lines = shown(ShownMarkdown(f"{f'|{cell}' * columns}\n{'|-' * columns}\n" + "x | y\n" * rows)).splitlines()
     assert [line.strip() for line in lines if "x" in line] == ["x | y"] * rows

@@ -27,14 +27,14 @@ def found(index: LexicalIndex, question: str) -> list[str]:
     return [name for name, _ in index.search(question, 9).scores]
 
 
-def test_english_terms_are_those_of_before() -> None:
+def test_english_terms_are_unchanged() -> None:
     """The digest is of the terms that there were before pages in other languages had stems of their own."""
     assert digest(*terms(ENGLISH)) == "c67158df1c3be8295d32bf93d6f076f4"
     for language in ("", "en", "en-GB", "zh", "pl"):
         assert with_name_parts(ENGLISH, language) == with_name_parts(ENGLISH)
 
 
-def test_english_pages_have_the_scores_of_before(tmp_path: Path) -> None:
+def test_scores_of_english_pages_are_unchanged(tmp_path: Path) -> None:
     index = make_index(
         tmp_path,
         ("csv", "en", "Call ray.data.read_csv to read comma separated files."),
@@ -67,7 +67,7 @@ def test_other_forms_of_a_word_are_found(tmp_path: Path, language: str, text: st
 
 
 @pytest.mark.parametrize("language", STEMMERS)
-def test_a_question_has_the_terms_of_a_page(language: str) -> None:
+def test_question_has_the_same_terms_as_a_page(language: str) -> None:
     """The English stemmer, which a folder's fields have, changes no stem of another language."""
     words = "Verbindungen running fichiers funciones запуска yüklenen tiedostojen read_csv naïve"
     assert set(question_terms(words, language)) <= set(analyzer().analyze(with_name_parts(words, language)))
@@ -79,12 +79,12 @@ def test_code_names_are_found_in_pages_of_any_language(tmp_path: Path) -> None:
         assert set(found(index, question)) == {"de", "zh"}
 
 
-def test_words_that_every_question_has_find_no_page(tmp_path: Path) -> None:
+def test_question_words_find_no_page(tmp_path: Path) -> None:
     index = make_index(tmp_path, ("how", "de", "Wie ist das und warum nicht?"), ("it", "de", "Container bauen"))
     assert found(index, "Wie ist ein Container?") == ["it"]
 
 
-def test_a_few_pages_in_another_language_do_not_win_by_a_word_that_both_have(tmp_path: Path) -> None:
+def test_few_pages_in_another_language_do_not_win_by_a_shared_word(tmp_path: Path) -> None:
     english = [(f"en {n}", "en", "A container runs an image." if n < 8 else "Actors have a state.") for n in range(20)]
     index = make_index(tmp_path, *english, ("de", "de", "Ein Container läuft, und alles andere auch."))
     assert found(index, "container image")[0].startswith("en")
@@ -93,7 +93,7 @@ def test_a_few_pages_in_another_language_do_not_win_by_a_word_that_both_have(tmp
     assert both.terms == one.terms == 2 and both.full_score == pytest.approx(one.full_score, rel=0.2)
 
 
-def test_words_of_a_page_in_another_language_are_no_mistakes(tmp_path: Path) -> None:
+def test_words_of_a_page_in_another_language_are_not_typos(tmp_path: Path) -> None:
     index = make_index(tmp_path, *((f"{n}", "de", "Die Dateien werden gelesen") for n in range(3)))
     assert index.correct("datei gelesen", lambda word: False) == "datei gelesen"
 
@@ -111,7 +111,7 @@ MARKED = {  # two words that differ in a vowel sign alone
 
 
 @pytest.mark.parametrize(("one", "other"), MARKED.values(), ids=MARKED)
-def test_vowel_signs_tell_words_apart(one: str, other: str) -> None:
+def test_vowel_signs_distinguish_words(one: str, other: str) -> None:
     assert terms(one)
     assert not set(terms(one)) & set(terms(other))
 
@@ -127,7 +127,7 @@ def test_vowel_signs_tell_words_apart(one: str, other: str) -> None:
         ("cafe\u0301", "caf\u00e9"),
     ],
 )
-def test_joiners_and_points_tell_no_words_apart(written: str, asked: str) -> None:
+def test_joiners_and_points_do_not_distinguish_words(written: str, asked: str) -> None:
     assert terms(written) == terms(asked)
 
 
@@ -145,7 +145,7 @@ def test_words_are_found_in_texts_without_spaces(tmp_path: Path, text: str, ques
     assert found(index, question) == ["it"]
 
 
-def test_a_word_of_hindi_finds_its_page_alone(tmp_path: Path) -> None:
+def test_hindi_word_finds_only_its_own_page(tmp_path: Path) -> None:
     index = make_index(
         tmp_path,
         ("day", "hi", "हर दिन एक प्रति बनती है।"),

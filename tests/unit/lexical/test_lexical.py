@@ -97,7 +97,7 @@ def test_names_are_split_at_dots_underscores_and_capitals() -> None:
 @pytest.mark.parametrize(
     "question", ["", " ", "C++ (", "a:b", '"x', "😀", "\x00", "\ud800 lone", "AND OR NOT", "*", "-", "x" * 100_000]
 )
-def test_any_text_is_a_question(lexical: LexicalIndex, question: str) -> None:
+def test_any_text_is_a_valid_question(lexical: LexicalIndex, question: str) -> None:
     assert all(score > 0 for _, score in lexical.search(question, 5).scores)
 
 
@@ -111,12 +111,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> LexicalIndex:
     return built(tmp_path_factory.mktemp("lexical"), FakeChunks([make_hit("one", "some text")]))
 
 
-def test_ten_thousand_words_are_asked_by_their_rarest_terms(lexical: LexicalIndex) -> None:
+def test_very_long_question_is_searched_by_its_rarest_terms(lexical: LexicalIndex) -> None:
     question = "hyperparameters " + " ".join(f"word{i}" for i in range(10_000))
     assert ids(lexical, question) == ["tune"]
 
 
-def test_the_marker_is_no_chunk(lexical: LexicalIndex) -> None:
+def test_version_marker_is_not_found_as_a_chunk(lexical: LexicalIndex) -> None:
     assert "#marker" not in ids(lexical, "marker #marker version index revision")
 
 
@@ -152,7 +152,7 @@ def kept(index: LexicalIndex, **filters: object) -> str:
     return "".join(sorted(name for name, _ in index.search("word", 9, Filters(**filters)).scores))  # type: ignore[arg-type]
 
 
-def test_filters_keep_any_of_the_tags_one_version_and_one_language(filtered: LexicalIndex) -> None:
+def test_filters_allow_any_of_the_tags_one_version_and_one_language(filtered: LexicalIndex) -> None:
     assert kept(filtered, tags=("tag 0", "tag 3", "none")) == "03" and kept(filtered, tags=("all",)) == "0123"
     assert kept(filtered, version="2.0") == "02" and kept(filtered, version="2") == ""
     assert kept(filtered, language="en") == "012" and kept(filtered, language="e") == ""
@@ -160,25 +160,25 @@ def test_filters_keep_any_of_the_tags_one_version_and_one_language(filtered: Lex
 
 
 @pytest.mark.parametrize("url", URLS)
-def test_a_url_prefix_is_taken_literally_at_any_length(filtered: LexicalIndex, url: str) -> None:
+def test_url_prefix_is_matched_literally_at_any_length(filtered: LexicalIndex, url: str) -> None:
     for length in range(1, len(url) + 1):
         expected = "".join(str(n) for n, other in enumerate(URLS) if other.startswith(url[:length]))
         assert kept(filtered, url_prefix=url[:length]) == expected
 
 
-def test_filters_change_no_score_and_find_nothing_by_themselves(filtered: LexicalIndex) -> None:
+def test_filters_change_no_score_and_match_nothing_alone(filtered: LexicalIndex) -> None:
     (score, *others) = {score for _, score in filtered.search("word", 9).scores}
     assert not others and filtered.search("word", 9, Filters(tags=("tag 0",))).scores == (("0", score),)
     assert filtered.search("nothing", 9, Filters(tags=("all",))).scores == ()
 
 
 @pytest.mark.parametrize("value", ["", "\ud800", "\0", "x" * 70_000, '"', "a:b AND ("])
-def test_any_text_is_a_filter(filtered: LexicalIndex, value: str) -> None:
+def test_any_text_is_a_valid_filter(filtered: LexicalIndex, value: str) -> None:
     assert len(kept(filtered, tags=(value,), version=value, language=value)) <= 4
     assert len(kept(filtered, url_prefix=value)) <= 4
 
 
-def test_a_publish_is_followed_without_scanning(lexical: LexicalIndex, store: FakeChunks) -> None:
+def test_publish_is_followed_without_a_scan(lexical: LexicalIndex, store: FakeChunks) -> None:
     changed = replace(make_hit("pool", "Now about parquet."), tags=("new",))
     index = store.publish(make_hit("new", "Placement groups reserve bundles."), changed, delete=("csv",))
     assert lexical.sync(store, index) == lexical.revision == 2
@@ -188,7 +188,7 @@ def test_a_publish_is_followed_without_scanning(lexical: LexicalIndex, store: Fa
     assert store.scans == 1
 
 
-def test_chunks_that_were_replaced_change_neither_the_order_nor_the_evidence(tmp_path: Path) -> None:
+def test_replaced_chunks_change_neither_order_nor_evidence(tmp_path: Path) -> None:
     texts = ["Dateien lesen mit CSV", "reading of CSV files", "Hier steht etwas", "Other things are here"]
     hits = [replace(make_hit(str(n), texts[n % 4]), language=("de", "en")[n % 2]) for n in range(40)]
     index = built(tmp_path, store := FakeChunks(hits))
@@ -200,13 +200,13 @@ def test_chunks_that_were_replaced_change_neither_the_order_nor_the_evidence(tmp
     assert best[0] == pytest.approx(best[1], rel=0.05)
 
 
-def test_an_unchanged_folder_is_opened_not_built(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
+def test_unchanged_folder_is_opened_not_rebuilt(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
     again = LexicalIndex(tmp_path / "7")
     assert again.sync(store, store.index) == 1 and ids(again, "actors") == ["pool"]
     assert store.scans == 1
 
 
-def test_pruned_changes_and_a_store_that_went_back_mean_a_new_build(lexical: LexicalIndex, store: FakeChunks) -> None:
+def test_pruned_changes_or_an_older_store_cause_a_rebuild(lexical: LexicalIndex, store: FakeChunks) -> None:
     index = store.publish(make_hit("new", "bundles"))
     store.pruned_below = 2
     lexical.sync(store, index)
@@ -216,13 +216,13 @@ def test_pruned_changes_and_a_store_that_went_back_mean_a_new_build(lexical: Lex
     assert lexical.sync(store, store.index) == 1 and ids(lexical, "bundles") == []
 
 
-def test_a_folder_of_another_index_is_built_again(lexical: LexicalIndex, tmp_path: Path) -> None:
+def test_folder_of_another_index_is_rebuilt(lexical: LexicalIndex, tmp_path: Path) -> None:
     again = LexicalIndex(tmp_path / "7")
     again.sync(FakeChunks([make_hit("other", "bundles")]), Index(8, "docs", IndexSettings(), "live", 1))
     assert ids(again, "bundles actors") == ["other"]
 
 
-def test_an_unreadable_folder_is_built_again(store: FakeChunks, tmp_path: Path) -> None:
+def test_unreadable_folder_is_rebuilt(store: FakeChunks, tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "meta.json").write_text("{not json")
     assert ids(built(tmp_path, store), "actors") == ["pool"]
@@ -245,7 +245,7 @@ def broken_scan(store: FakeChunks) -> Iterator[None]:
         yield
 
 
-def test_a_build_that_failed_leaves_nothing_visible(store: FakeChunks, tmp_path: Path) -> None:
+def test_failed_build_leaves_nothing_visible(store: FakeChunks, tmp_path: Path) -> None:
     index = LexicalIndex(tmp_path / "7")
     with broken_scan(store):
         index.sync(store, store.index)
@@ -254,7 +254,7 @@ def test_a_build_that_failed_leaves_nothing_visible(store: FakeChunks, tmp_path:
     assert index.sync(store, store.index) == 1 and ids(index, "half") == []
 
 
-def test_a_full_disk_fails_a_sync_and_loses_nothing(lexical: LexicalIndex, store: FakeChunks) -> None:
+def test_full_disk_fails_a_sync_and_loses_nothing(lexical: LexicalIndex, store: FakeChunks) -> None:
     words = " ".join(f"word{number}" for number in range(3_000))
     large = store.publish(make_hit("large", words))
     with full_disk(after_bytes=2_000), pytest.raises(Exception, match="File too large"):
@@ -264,7 +264,7 @@ def test_a_full_disk_fails_a_sync_and_loses_nothing(lexical: LexicalIndex, store
     assert lexical.search("word7", 3).scores[0][0] == "large"
 
 
-def test_a_failed_rebuild_keeps_the_old_commit(lexical: LexicalIndex, store: FakeChunks) -> None:
+def test_failed_rebuild_keeps_the_old_commit(lexical: LexicalIndex, store: FakeChunks) -> None:
     store.publish(make_hit("new", "bundles"))
     store.pruned_below = 2
     with broken_scan(store):
@@ -273,14 +273,14 @@ def test_a_failed_rebuild_keeps_the_old_commit(lexical: LexicalIndex, store: Fak
     assert lexical.sync(store, store.index) == 2 and set(ids(lexical, "bundles actors")) == {"new", "pool"}
 
 
-def test_one_of_many_syncs_builds(store: FakeChunks, tmp_path: Path) -> None:
+def test_only_one_of_several_concurrent_syncs_builds(store: FakeChunks, tmp_path: Path) -> None:
     indexes = [LexicalIndex(tmp_path / "7") for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda index: index.sync(store, store.index), indexes))
     assert store.scans == 1 and all(ids(index, "actors") == ["pool"] for index in indexes)
 
 
-def test_readers_see_what_another_process_wrote(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
+def test_readers_see_writes_of_another_process(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; sys.path[:0] = sys.argv[2:]\n"
         "from test_lexical import FakeChunks, built, make_hit\n"
@@ -293,7 +293,7 @@ def test_readers_see_what_another_process_wrote(lexical: LexicalIndex, store: Fa
     assert set(ids(lexical, "bundles actors")) == {"new", "pool"} and store.scans == 1
 
 
-def test_readers_of_a_folder_built_anew_follow(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
+def test_readers_follow_a_rebuilt_folder(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
     other = LexicalIndex(tmp_path / "7")
     other.forget()
     index = store.publish(make_hit("new", "bundles"))
@@ -302,7 +302,7 @@ def test_readers_of_a_folder_built_anew_follow(lexical: LexicalIndex, store: Fak
     assert set(ids(lexical, "bundles actors")) == {"new", "pool"} and store.scans == 2
 
 
-def test_what_stands_for_words_of_a_question_are_the_others_of_their_groups() -> None:
+def test_synonyms_are_the_other_words_of_a_group() -> None:
     groups = [["k8s", "kubernetes"], ["GPU", "accelerator", "graphics card"]]
     assert other_words("Deploy on K8s?", groups) == "kubernetes"
     assert other_words("two graphics cards and a gpu", groups) == "accelerator"

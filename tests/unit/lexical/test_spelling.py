@@ -51,7 +51,7 @@ def spelled(question: str) -> str:
         ("notifcations of the moduel", "notifications of the module"),
     ],
 )
-def test_a_typo_is_corrected_by_the_words_of_the_index(question: str, meant: str) -> None:
+def test_typo_is_corrected_to_a_word_of_the_index(question: str, meant: str) -> None:
     assert spelled(question) == meant
 
 
@@ -68,11 +68,11 @@ def test_a_typo_is_corrected_by_the_words_of_the_index(question: str, meant: str
         "an index " + "indx " * 70,  # a file
     ],
 )  # fmt: skip
-def test_what_may_be_meant_stays(question: str) -> None:
+def test_plausible_words_stay_unchanged(question: str) -> None:
     assert spelled(question) == question
 
 
-def test_no_more_words_are_looked_up_once_too_many_mean_nothing() -> None:
+def test_lookups_stop_after_too_many_unknown_words() -> None:
     class Counted(Words):
         asked = 0
 
@@ -97,7 +97,7 @@ def retriever(tmp_path: Path, store: MemoryStore) -> Iterator[Retriever]:
         yield made
 
 
-def test_a_corrected_question_is_searched_and_the_answer_says_so(retriever: Retriever) -> None:
+def test_corrected_question_is_searched_and_shown(retriever: Retriever) -> None:
     answer = QueryEngine(retriever).query("crate an indx on a tabel")
     assert answer.queries == ("create an index on a table",) and answer.question == "crate an indx on a tabel"
     assert answer.notes == ("Searched for: create an index on a table",)
@@ -107,20 +107,20 @@ def test_a_corrected_question_is_searched_and_the_answer_says_so(retriever: Retr
 
 
 @pytest.mark.parametrize(("spelling", "asked"), [(True, "an index on a table"), (False, "an indx on a tabel")])
-def test_the_first_question_to_a_collection_is_corrected_too_unless_that_is_off(tmp_path, store, spelling, asked):
+def test_first_question_to_a_collection_is_corrected_unless_disabled(tmp_path, store, spelling, asked):
     lexical, settings = LexicalIndex(tmp_path / "lexical"), RetrievalSettings(spelling=spelling)
     with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: lexical, settings=settings)) as retriever:
         assert retriever.retrieve(Search(("an indx on a tabel",))).queries == (asked,)
 
 
-def test_a_question_in_another_language_is_not_looked_up(tmp_path: Path, store: MemoryStore) -> None:
+def test_question_in_another_language_is_not_looked_up(tmp_path: Path, store: MemoryStore) -> None:
     lexical = LexicalIndex(tmp_path / "lexical")
     lexical.correct = None  # type: ignore[assignment]
     with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: lexical)) as retriever:
         assert retriever.retrieve(Search(("Wie erstelle ich einen Index?",))).hits
 
 
-def test_a_word_that_was_just_published_is_no_typo(retriever: Retriever, store: MemoryStore) -> None:
+def test_newly_published_word_is_no_typo(retriever: Retriever, store: MemoryStore) -> None:
     assert retriever.retrieve(Search(("index on a tabel",))).question == "index on a table"
     store.publish(1, *HITS, make_hit("https://d.test/new", "A tabel is a new thing."))
     retriever.prepare()

@@ -15,7 +15,7 @@ def say(kept: CachedModel, *texts: str, **more):
     return [asyncio.run(kept.complete([Message("user", text)], **more)) for text in texts]
 
 
-def test_another_process_asks_only_what_was_not_asked_and_pays_nothing_for_the_rest(tmp_path):
+def test_another_process_pays_only_for_new_prompts(tmp_path):
     path = tmp_path / "replies"
     assert [done.text for done in say(CachedModel(QueuedModel("one", "two"), path), "a", "b")] == ["one", "two"]
     model = QueuedModel("three")
@@ -26,7 +26,7 @@ def test_another_process_asks_only_what_was_not_asked_and_pays_nothing_for_the_r
     assert len(model.asked) == 1 and kept.reused == 3
 
 
-def test_another_model_another_form_or_length_is_another_question(tmp_path):
+def test_other_model_format_or_length_is_another_question(tmp_path):
     path = tmp_path / "replies"
     say(CachedModel(QueuedModel("x"), path), "a")
     other = QueuedModel("y", model="other")
@@ -40,7 +40,7 @@ def test_another_model_another_form_or_length_is_another_question(tmp_path):
 @pytest.mark.parametrize(
     "torn", [b'{"asked": "0", "sai', b"\xff\xfe", b"[1]\n", b'{"asked": 1, "said": null}\n', b"\n"]
 )
-def test_a_line_that_a_killed_process_left_costs_itself_alone(tmp_path, torn):
+def test_torn_line_of_a_killed_process_costs_only_itself(tmp_path, torn):
     path = tmp_path / "replies"
     say(CachedModel(QueuedModel("one"), path), "a")
     path.write_bytes(path.read_bytes() + torn)
@@ -50,7 +50,7 @@ def test_a_line_that_a_killed_process_left_costs_itself_alone(tmp_path, torn):
     assert [d.text for d in say(CachedModel(never, path), "a", "b")] == ["one", "two"]
 
 
-def test_a_failed_call_is_not_kept(tmp_path):
+def test_failed_call_is_not_cached(tmp_path):
     model = QueuedModel(LLMBusy("busy"), "now")
     kept = CachedModel(model, tmp_path / "replies")
     with pytest.raises(LLMBusy):
@@ -59,7 +59,7 @@ def test_a_failed_call_is_not_kept(tmp_path):
     assert say(kept, "a")[0].text == "now"
 
 
-def test_texts_of_any_script_survive(tmp_path):
+def test_texts_in_any_script_survive(tmp_path):
     said = "zwei\nZeilen „ü“ \u2028 \ud83d"
     say(CachedModel(QueuedModel(said), tmp_path / "replies"), "a")
     assert say(CachedModel(QueuedModel("no"), tmp_path / "replies"), "a")[0].text == said

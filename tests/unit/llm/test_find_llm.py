@@ -51,7 +51,7 @@ def find(paths: Mapping[str, Any], variable: str = "OLLAMA_HOST", **others: str)
 # ---------------------------------------------------------------------------------------------- Ollama
 
 
-def test_an_ollama_answers_with_the_model_pulled_last_that_is_for_chats() -> None:
+def test_ollama_answers_with_the_most_recently_pulled_chat_model() -> None:
     settings, text, _ = find(ollama(*EMBEDS, CLOUD, CHAT, OTHER))
     assert settings == {
         "llm_url": "http://HOST/v1", "llm_model": "qwen3:4b", "llm_key": "", "llm_context_window": "4096",
@@ -62,7 +62,7 @@ def test_an_ollama_answers_with_the_model_pulled_last_that_is_for_chats() -> Non
     )
 
 
-def test_a_loaded_model_comes_first_with_the_context_that_it_has() -> None:
+def test_loaded_model_comes_first_with_its_actual_context() -> None:
     settings, text, _ = find(ollama(CHAT, OTHER, loaded={"llama3.2:3b": 16_384}))
     assert (settings["llm_model"], settings["llm_context_window"]) == ("llama3.2:3b", "16384")
     assert "(loaded already, 16,384 tokens of context)" in text
@@ -70,7 +70,7 @@ def test_a_loaded_model_comes_first_with_the_context_that_it_has() -> None:
     assert embeds["llm_model"] == "qwen3:4b"
 
 
-def test_the_model_may_be_named() -> None:
+def test_model_can_be_named() -> None:
     settings, text, _ = find(ollama(CHAT, OTHER, loaded={"qwen3:4b": 4_096}), RAYDEX_LLM_MODEL="llama3.2:3b")
     assert settings["llm_model"] == "llama3.2:3b" and "as RAYDEX_LLM_MODEL says" in text
     latest, _, _ = find(ollama(CHAT, {"name": "mistral:latest"}), RAYDEX_LLM_MODEL="mistral")
@@ -86,12 +86,12 @@ def test_the_model_may_be_named() -> None:
         (Raw(500, "{}"), "4096"),
     ],
 )
-def test_the_context_of_a_model_that_is_not_loaded_is_what_ollama_would_give_it(shown: Any, tokens: str) -> None:
+def test_unloaded_model_has_the_context_that_ollama_would_give_it(shown: Any, tokens: str) -> None:
     settings, _, _ = find(ollama(CHAT, shown=shown))
     assert settings["llm_context_window"] == tokens
 
 
-def test_capabilities_decide_where_an_ollama_lists_them() -> None:
+def test_capabilities_decide_if_ollama_lists_them() -> None:
     def show(body: dict[str, Any]) -> Any:
         return {"capabilities": ["embedding" if body["model"] == "odd-name:1b" else "completion"]}
 
@@ -117,19 +117,19 @@ def test_capabilities_decide_where_an_ollama_lists_them() -> None:
         ({"/api/tags": Raw(302, "", headers={"Location": "http://10.1.2.3/"})}, "a redirect, which is not followed"),
     ],
 )
-def test_what_is_no_chat_model_is_said_and_answers_are_quotations(paths: Mapping[str, Any], said: str) -> None:
+def test_non_chat_model_is_reported_and_answers_are_quotations(paths: Mapping[str, Any], said: str) -> None:
     settings, text, _ = find(paths)
     assert settings == {"llm_off": "True"}
     assert text.startswith("no language model found, answers are quotations: ") and said in text, text
 
 
-def test_whoever_notices_a_time_limit_first_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_time_limit_has_the_same_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "within", Mock(side_effect=httpx.ReadTimeout("timed out")))
     with pytest.raises(http.NoAnswer, match=f"did not answer within {http.ANSWER_S:g} s"):
         http.ask("http://127.0.0.1:9", "/")
 
 
-def test_a_server_that_hangs_costs_its_time_limit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_server_costs_only_its_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "ANSWER_S", 0.2)
     settings, text, _ = find({"/api/tags": HANG})
     assert settings == {"llm_off": "True"} and "did not answer within 0.2 s" in text
@@ -137,7 +137,7 @@ def test_a_server_that_hangs_costs_its_time_limit_alone(monkeypatch: pytest.Monk
     assert settings["llm_model"] == "qwen3:4b"
 
 
-def test_what_is_no_server_of_http_is_said() -> None:
+def test_non_http_server_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(5)
         host = f"127.0.0.1:{listening.getsockname()[1]}"
@@ -167,14 +167,14 @@ def test_what_is_no_server_of_http_is_said() -> None:
         ("https://gpu/ollama/", "https://gpu:443/ollama"),
     ],
 )
-def test_the_address_of_an_ollama_is_read_as_ollama_reads_it(host: str, url: str) -> None:
+def test_ollama_address_is_parsed_like_in_ollama(host: str, url: str) -> None:
     assert ollama_url(host) == url
 
 
 # ---------------------------------------------------------------------------------------------- OPENAI_BASE_URL
 
 
-def test_the_server_of_openai_base_url_comes_before_an_ollama() -> None:
+def test_openai_base_url_wins_over_ollama() -> None:
     with ScriptedServer(ollama(CHAT)) as other:
         models = listed("text-embedding-3-small", "big-chat", max_model_len=16_384)
         settings, text, server = find(models, "OPENAI_BASE_URL", OPENAI_API_KEY="sk-1", OLLAMA_HOST=other.url)
@@ -186,7 +186,7 @@ def test_the_server_of_openai_base_url_comes_before_an_ollama() -> None:
     assert server.asked == [("/v1/models", "Bearer sk-1")]
 
 
-def test_one_that_only_embeds_leaves_answers_to_the_ollama_which_never_gets_its_key() -> None:
+def test_embedding_only_server_leaves_answers_to_ollama_without_its_key() -> None:
     with ScriptedServer(ollama(CHAT)) as other:
         embeds = listed("text-embedding-3-small")
         settings, text, _ = find(embeds, "OPENAI_BASE_URL", OPENAI_API_KEY="sk-1", OLLAMA_HOST=other.url)
@@ -195,7 +195,7 @@ def test_one_that_only_embeds_leaves_answers_to_the_ollama_which_never_gets_its_
     assert "it has text-embedding-3-small (OPENAI_BASE_URL)" in text
 
 
-def test_openai_base_url_may_be_an_ollama() -> None:
+def test_openai_base_url_can_be_an_ollama() -> None:
     settings, text, _ = find(ollama(*EMBEDS, CHAT, loaded={"qwen3:4b": 8_192}), "OPENAI_BASE_URL")
     assert (settings["llm_model"], settings["llm_context_window"]) == ("qwen3:4b", "8192")
     assert "the Ollama at http://HOST" in text
@@ -209,11 +209,11 @@ def test_openai_base_url_may_be_an_ollama() -> None:
         | {"/props": {"default_generation_settings": {"n_ctx": 4_096}}},
     ],
 )
-def test_the_context_of_a_llama_cpp_is_that_of_a_slot(rows: Mapping[str, Any]) -> None:
+def test_llama_cpp_context_is_the_context_of_one_slot(rows: Mapping[str, Any]) -> None:
     assert find(rows, "OPENAI_BASE_URL")[0]["llm_context_window"] == "4096"
 
 
-def test_a_llama_cpp_with_many_models_is_asked_once_and_what_it_lists_stands() -> None:
+def test_llama_cpp_with_many_models_is_asked_once_and_its_list_is_used() -> None:
     rows = listed("a", "b", "c", owned_by="llamacpp")
     rows["/v1/models"]["data"][2]["meta"] = {"n_ctx": 16_384}
     rows["/props"] = {"default_generation_settings": {"n_ctx": 4_096}}
@@ -222,13 +222,13 @@ def test_a_llama_cpp_with_many_models_is_asked_once_and_what_it_lists_stands() -
     assert len(server.asked) == 2
 
 
-def test_a_missing_v1_is_added() -> None:
+def test_missing_v1_is_added() -> None:
     with ScriptedServer(listed("m")) as server:
         found = find_llm({"OPENAI_BASE_URL": server.url, "OLLAMA_HOST": DEAD})
         assert found.settings["llm_url"] == f"{server.url}/v1"
 
 
-def test_a_server_of_another_host_with_several_models_waits_for_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_server_with_several_models_requires_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.llm.servers.discovery.is_loopback", lambda url: False)
     settings, text, _ = find(listed("small", "large"), "OPENAI_BASE_URL")
     assert settings == {"llm_off": "True"} and "2 models for chats: RAYDEX_LLM_MODEL must name one" in text
@@ -237,7 +237,7 @@ def test_a_server_of_another_host_with_several_models_waits_for_a_choice(monkeyp
     assert find(listed("only"), "OPENAI_BASE_URL")[0]["llm_model"] == "only"
 
 
-def test_a_refused_key_is_never_shown() -> None:
+def test_refused_key_is_never_shown() -> None:
     refuses = {"/v1/models": Raw(401, '{"error": "bad key sk-1"}')}
     settings, text, _ = find(refuses, "OPENAI_BASE_URL", OPENAI_API_KEY="sk-1")
     assert "refuses the API key (HTTP 401) (OPENAI_BASE_URL)" in text and "sk-1" not in text
@@ -247,7 +247,7 @@ def test_a_refused_key_is_never_shown() -> None:
 # ---------------------------------------------------------------------------------------------- what is configured
 
 
-def test_what_is_configured_wins_and_only_its_context_is_read() -> None:
+def test_configuration_wins_and_only_its_context_is_looked_up() -> None:
     named = (listed("m", max_model_len=2_048), "RAYDEX_LLM_URL")
     with ScriptedServer(ollama(CHAT)) as other:
         settings, text, _ = find(*named, RAYDEX_LLM_MODEL="m", OPENAI_BASE_URL=other.url)
@@ -257,13 +257,13 @@ def test_what_is_configured_wins_and_only_its_context_is_read() -> None:
     assert find(*named, RAYDEX_LLM_MODEL="m", RAYDEX_LLM_CONTEXT_WINDOW="1024")[0] == {}
 
 
-def test_a_url_without_a_model_takes_one_of_its_models() -> None:
+def test_url_without_a_model_uses_one_of_its_models() -> None:
     settings, _, server = find(listed("m"), "RAYDEX_LLM_URL", RAYDEX_LLM_KEY="k-1")
     assert settings == {"llm_url": "http://HOST/v1", "llm_model": "m", "llm_key": "k-1"}
     assert server.asked == [("/v1/models", "Bearer k-1")]
 
 
-def test_where_nothing_listens_is_said_and_a_configured_model_is_kept() -> None:
+def test_unreachable_server_is_reported_and_a_configured_model_kept() -> None:
     found = find_llm({"OLLAMA_HOST": DEAD})
     assert found.settings == {"llm_off": True}
     assert "nothing listens at http://127.0.0.1:9 (OLLAMA_HOST)" in found.lines[0]
@@ -273,7 +273,7 @@ def test_where_nothing_listens_is_said_and_a_configured_model_is_kept() -> None:
     assert "has no model 'qwen3:8b': it has qwen3:4b; `ollama pull qwen3:8b` gets it" in missing
 
 
-def test_a_model_without_url_is_openais_only_with_a_key() -> None:
+def test_model_without_a_url_means_openai_only_with_a_key() -> None:
     with_key = find_llm({"OLLAMA_HOST": DEAD, "RAYDEX_LLM_MODEL": "gpt-4.1", "RAYDEX_LLM_KEY": "sk-1"})
     assert with_key.settings == {} and "gpt-4.1 of OpenAI" in with_key.lines[-1]
     assert find_llm({"OLLAMA_HOST": DEAD, "RAYDEX_LLM_MODEL": "qwen3:4b"}).settings == {"llm_off": True}
@@ -288,14 +288,14 @@ def test_a_model_without_url_is_openais_only_with_a_key() -> None:
         ("OLLAMA_HOST", "127.0.0.1:99999"),
     ],
 )
-def test_what_is_no_url_is_said_with_its_variable(variable: str, url: str) -> None:
+def test_invalid_url_is_reported_with_its_variable(variable: str, url: str) -> None:
     [line] = find_llm({"OLLAMA_HOST": DEAD, variable: url}).lines
     assert f"{url}" in line and f"is no URL: write http://HOST:PORT/v1 ({variable})" in line
     [_, line] = find_llm({"RAYDEX_LLM_URL": "http://[::1:8080/v1", "RAYDEX_LLM_MODEL": "m"}).lines
     assert "is no URL" in line
 
 
-def test_agents_stand_and_no_llm_does_without_all() -> None:
+def test_configured_agents_are_kept_and_llm_off_disables_all() -> None:
     agents = '[{"name": "small", "model": "m"}, {"name": "large", "model": "l"}]'
     assert find_llm({"RAYDEX_AGENTS": agents}).lines == (
         "answers are written by the agents of RAYDEX_AGENTS: small, large",
@@ -307,13 +307,13 @@ def test_agents_stand_and_no_llm_does_without_all() -> None:
     assert all_agents(off) == []
 
 
-def test_what_was_found_becomes_an_agent() -> None:
+def test_found_model_becomes_an_agent() -> None:
     settings, _, _ = find(ollama(CHAT))
     [agent] = all_agents(Settings(**settings))  # type: ignore[arg-type]
     assert (agent.model, agent.base_url, agent.context_window) == ("qwen3:4b", "http://HOST/v1", 4_096)
 
 
-def test_embeddings_have_an_endpoint_of_their_own_before_openais(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embedding_url_wins_over_openai_base_url(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://answers/v1")
     assert Settings().embedding.url == "http://answers/v1"
     monkeypatch.setenv("RAYDEX_EMBEDDING_URL", "http://vectors/v1")

@@ -21,7 +21,7 @@ def run(work: Callable[[], Awaitable[Any]]) -> Any:
 HISTORY = (Message("user", "before"), Message("assistant", "said before"))
 
 
-def test_a_prompt_stands_between_what_was_said_and_how_the_answer_begins_or_alone() -> None:
+def test_prompt_goes_between_history_and_answer_prefix_or_alone() -> None:
     model = QueuedModel("yes")
     calls = LLMSession(model, system="be brief", assistant="Well,", history=HISTORY)
     assert run(lambda: calls.complete("and now?")) == "yes"
@@ -47,7 +47,7 @@ def test_usage_is_the_sum_over_completions_and_streams() -> None:
     assert [exchange.completion for exchange in calls.exchanges] == ["onetwo", "onetwo"]
 
 
-def test_no_more_calls_run_at_a_time_than_allowed() -> None:
+def test_concurrent_calls_stay_within_the_limit() -> None:
     model = QueuedModel("yes", pause=0.005)
     calls = LLMSession(model, at_once=3)
 
@@ -59,7 +59,7 @@ def test_no_more_calls_run_at_a_time_than_allowed() -> None:
     assert calls.usage.calls == len(calls.exchanges) == 9
 
 
-def test_a_failed_call_is_recorded_and_raises() -> None:
+def test_failed_call_is_recorded_and_raises() -> None:
     calls = LLMSession(QueuedModel(LLMBusy("no", Usage(7, 0, 1, 0.1)), ValueError("a fake's own"), "after"))
 
     async def work() -> str:
@@ -74,7 +74,7 @@ def test_a_failed_call_is_recorded_and_raises() -> None:
     assert calls.usage == Usage(7 + 0 + 100, 0 + 0 + 10, 3, 0.1 + 0 + 0.25)
 
 
-def test_a_cancelled_completion_is_recorded_with_its_prompt() -> None:
+def test_cancelled_completion_is_recorded_with_its_prompt() -> None:
     calls = LLMSession(Says(hangs=True), at_once=1)
 
     async def work() -> None:
@@ -89,7 +89,7 @@ def test_a_cancelled_completion_is_recorded_with_its_prompt() -> None:
     assert calls.exchanges[0].messages == (Message("user", "three words here"),)
 
 
-def test_a_call_that_never_began_is_not_recorded() -> None:
+def test_call_that_never_started_is_not_recorded() -> None:
     calls = LLMSession(Says(hangs=True), at_once=1)
 
     async def work() -> None:
@@ -105,7 +105,7 @@ def test_a_call_that_never_began_is_not_recorded() -> None:
     assert [exchange.messages[0].content for exchange in calls.exchanges] == ["a"]
 
 
-def test_a_stream_that_is_closed_half_way_is_recorded_with_what_had_come() -> None:
+def test_stream_closed_midway_is_recorded_with_its_partial_text() -> None:
     calls = LLMSession(Says("one", "two", "three"), at_once=1)
 
     async def work() -> None:
@@ -118,7 +118,7 @@ def test_a_stream_that_is_closed_half_way_is_recorded_with_what_had_come() -> No
     assert calls.usage == Usage(2 + FRAMING, 1, 1)
 
 
-def test_a_stream_that_breaks_is_recorded_with_what_had_come_and_the_next_call_finds_its_place_free() -> None:
+def test_broken_stream_is_recorded_and_frees_its_slot() -> None:
     model = Says("one", error=LLMBusy("broken", Usage(5, 1, 1, 0.25)))
     calls = LLMSession(model, at_once=1)
 
@@ -143,7 +143,7 @@ def tokenizer() -> str:
     return str(model_folder("all-MiniLM-L6-v2"))
 
 
-def test_a_local_tokenizer_counts_exactly_and_without_a_limit(tokenizer: str) -> None:
+def test_local_tokenizer_counts_exactly_without_a_limit(tokenizer: str) -> None:
     count = make_counter(tokenizer)
     assert count("hello world") == 2
     assert count("word " * 2000) == 2000
@@ -168,12 +168,12 @@ def test_no_text_breaks_a_counter(tokenizer: str) -> None:
         "a1b2c3d4e5f60718293a4b5c6d7e8f90",
     ],
 )
-def test_an_estimate_is_not_below_what_a_tokenizer_counts(tokenizer: str, text: str) -> None:
+def test_estimate_is_never_below_the_tokenizer_count(tokenizer: str, text: str) -> None:
     assert make_counter(tokenizer)(text) <= estimate(text) <= 4 * make_counter(tokenizer)(text)
 
 
 @pytest.mark.parametrize("name", ["absent.json", "readme.txt"])
-def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Any, name: str) -> None:
+def test_file_that_is_no_tokenizer_is_named(tmp_path: Any, name: str) -> None:
     (tmp_path / "readme.txt").write_text("{}")
     with pytest.raises(TokenizerNotFound, match=name):
         make_counter(str(tmp_path / name))

@@ -33,7 +33,7 @@ def read(text: str, size: int, prompt: str = "", thinks: bool = False, why: str 
 
 @pytest.mark.parametrize(("text", "answer", "stopped"), REPLIES)
 @pytest.mark.parametrize("size", [1, 3, 999])
-def test_thoughts_and_marks_are_taken_out_while_a_reply_comes(text: str, answer: str, stopped: str, size: int) -> None:
+def test_thoughts_and_tags_are_removed_while_streaming(text: str, answer: str, stopped: str, size: int) -> None:
     shown, reply = read(text, size)
     assert (shown, reply.text, reply.stopped) == (answer, answer, stopped)
 
@@ -44,7 +44,7 @@ def test_thoughts_and_marks_are_taken_out_while_a_reply_comes(text: str, answer:
     "Use `<think>` for thoughts. Then stop.", "A <thinking> tag helps.", "```\n[INST]\n``` begins.",
     "`<s>a</s>` is struck, and so is <s>b</s>.", "Say `<|eot_id|>`.",
 ])  # fmt: skip
-def test_a_mark_of_which_an_answer_speaks_is_a_word(text: str, size: int) -> None:
+def test_tag_mentioned_in_an_answer_is_ordinary_text(text: str, size: int) -> None:
     shown, reply = read(f"<|im_start|>assistant\n{text}", size, prompt="… `<|IM_END|>` ends …")
     assert (shown, reply.stopped, reply.unopened) == (text, "", False)
 
@@ -52,16 +52,14 @@ def test_a_mark_of_which_an_answer_speaks_is_a_word(text: str, size: int) -> Non
 @pytest.mark.parametrize(("text", "why", "answer", "thinks"), [
     ("1 or 2?\n</think>\n2", "stop", "2", True), ("2", "stop", "2", False), ("1 or", "length", "", False),
 ])  # fmt: skip
-def test_thoughts_that_no_mark_opens_are_known_where_they_are_expected(
-    text: str, why: str, answer: str, thinks: bool
-) -> None:
+def test_thoughts_without_an_opening_tag_are_found_if_expected(text: str, why: str, answer: str, thinks: bool) -> None:
     shown, reply = read(text, 1, thinks=True, why=why)
     assert (shown, reply.unopened) == (answer, thinks)
     assert read("1 or 2?\n</think>\n2", 1)[1].unopened
 
 
 @pytest.mark.parametrize("same", ["very ", "Use `ray.init` to start it. ", "- It starts.\n- It ends.\n" * 5])
-def test_a_reply_that_repeats_itself_is_stopped(same: str) -> None:
+def test_repeating_reply_is_stopped(same: str) -> None:
     shown, reply = read("Do it so: " + same * 400, 5)
     assert reply.stopped == "length" and len(shown) < max(1_300, 7 * len(same))
     listing = "".join(f"| {n} | `--flag-{n}` | no |\n" for n in range(99)) + same * 3 + "-" * 2_000
@@ -72,6 +70,6 @@ def test_a_reply_that_repeats_itself_is_stopped(same: str) -> None:
     "x<|" + "".join(f"a{n}" for n in range(900)), "x" + "<|" * 2_000, "x" + "".join(f"<a{n}_" for n in range(500)),
     "x" + "".join(f"<s>{n}</s>" for n in range(300)) + ".",
 ])  # fmt: skip
-def test_a_mark_that_never_ends_is_text_however_it_comes(text: str) -> None:
+def test_unclosed_tag_is_text_in_any_split(text: str) -> None:
     for size in (1, 3, 2_500, 10_000):
         assert read(f"{text} end", size)[0] == f"{text} end"

@@ -22,34 +22,34 @@ def test_nothing_is_known_before_the_first_call() -> None:
     assert Pace().reading.per_second is None and Pace().seconds_to_read("b", 100) is None
 
 
-def test_a_call_says_what_the_next_one_will_take() -> None:
+def test_call_predicts_the_duration_of_the_next_one() -> None:
     pace = Pace()
     read(pace, "a", 60)
     assert pace.seconds_to_read("b", 300) == pytest.approx(5)
     assert pace.seconds_to_read("a", 300) == 0  # the server has it
 
 
-def test_one_call_that_waited_for_the_model_does_not_count() -> None:
+def test_single_call_delayed_by_the_model_does_not_count() -> None:
     pace = Pace()
     for speed in (10, 60, 61, 62, 5):
         read(pace, str(speed), speed)
     assert pace.reading.per_second == pytest.approx(60)
 
 
-def test_a_change_of_speed_is_noticed_within_a_few_calls() -> None:
+def test_change_of_speed_is_noticed_within_a_few_calls() -> None:
     pace = Pace()
     for n in range(8):
         read(pace, str(n), 500 if n < 5 else 50)
     assert pace.reading.per_second == pytest.approx(50)
 
 
-def test_what_the_server_had_read_before_is_left_out() -> None:
+def test_tokens_cached_by_the_server_are_excluded() -> None:
     pace = Pace()
     read(pace, "a", 60, known=0.5)
     assert pace.reading.per_second == pytest.approx(60)
 
 
-def test_a_server_that_does_not_say_is_taken_to_keep_the_beginning_of_a_recent_prompt() -> None:
+def test_unspecified_caching_is_assumed_for_the_start_of_a_recent_prompt() -> None:
     pace = Pace()
     pace.read("rules" + "a" * 5, TOKENS, 10, None)
     pace.read("rules" + "b" * 5, TOKENS, 5, None)  # half of it was known
@@ -58,7 +58,7 @@ def test_a_server_that_does_not_say_is_taken_to_keep_the_beginning_of_a_recent_p
     assert pace.reading.per_second == pytest.approx(60)
 
 
-def test_a_server_that_keeps_nothing_reads_all_again() -> None:
+def test_server_without_a_cache_reads_everything_again() -> None:
     pace = Pace()
     for prompt in ("rules" + "a" * 5, "rules" + "b" * 5):
         pace.read(prompt, TOKENS, 10, 0.0)
@@ -67,7 +67,7 @@ def test_a_server_that_keeps_nothing_reads_all_again() -> None:
     assert pace.unread("rules" + "c" * 5, 100) == 50
 
 
-def test_a_call_may_end_in_another_thread_while_a_prompt_is_compared() -> None:
+def test_call_can_end_in_another_thread_while_a_prompt_is_compared() -> None:
     class Prompt(str):
         def __getitem__(self, part: Any) -> str:
             read(pace, "b", 60)
@@ -104,7 +104,7 @@ def all_read() -> Pace:
     return measure(reported())
 
 
-def test_a_stream_shows_both_speeds(all_read: Pace) -> None:
+def test_stream_shows_both_speeds(all_read: Pace) -> None:
     tokens = LLM("m", base_url="").count(LONG[0].content)
     assert tokens / 20 < (all_read.reading.per_second or 0) <= 2.1 * tokens  # in half a second, or more under load
     assert 0 < (all_read.writing.per_second or 0) <= 600
@@ -117,12 +117,12 @@ def test_a_stream_shows_both_speeds(all_read: Pace) -> None:
         {"usage": {"prompt_tokens": 400, "prompt_tokens_details": {"cached_tokens": 300}}},
     ],
 )
-def test_cached_prompts_are_no_speed(all_read: Pace, reports: dict[str, Any]) -> None:
+def test_cached_prompts_show_no_speed(all_read: Pace, reports: dict[str, Any]) -> None:
     cached = measure(reported(**reports))
     assert (cached.reading.per_second or 0) < 0.6 * (all_read.reading.per_second or 0)
 
 
-def test_the_seconds_that_llama_cpp_reports_are_taken() -> None:
+def test_seconds_reported_by_llama_cpp_are_used() -> None:
     pace = measure(reported(timings={"cache_n": 0, "prompt_n": 400, "prompt_ms": 10_000}))
     counted = LLM("m", base_url="").estimate(LONG, "").prompt_tokens
     assert pace.reading.per_second == pytest.approx(counted / 10)
@@ -136,5 +136,5 @@ def test_the_seconds_that_llama_cpp_reports_are_taken() -> None:
         (reported(), (Message("user", "Hello."),)),
     ],
 )
-def test_what_does_not_show_the_reading_is_left_out(reply: Reply, message: tuple[Message, ...]) -> None:
+def test_replies_that_do_not_show_the_reading_time_are_excluded(reply: Reply, message: tuple[Message, ...]) -> None:
     assert measure(reply, message=message).reading.per_second is None

@@ -11,7 +11,7 @@ from pipelines.proxies import direct_mounts, is_near
     "http://[::ffff:10.0.0.5]/", "http://ollama:11434/v1", "http://gpu.local", "http://vllm.models.svc:8000",
     "http://host.docker.internal:11434", "http://api.localhost", "https://LOCALHOST.",
 ])  # fmt: skip
-def test_this_machine_and_its_network_are_near(url: str) -> None:
+def test_this_machine_and_its_network_are_reached_directly(url: str) -> None:
     assert is_near(url) and direct_mounts(url)
 
 
@@ -19,5 +19,5 @@ def test_this_machine_and_its_network_are_near(url: str) -> None:
     "https://api.openai.com/v1", "http://8.8.8.8", "https://[2606:4700::1111]", "http://localhost.example.com",
     "https://internal.example.com", "", "nonsense",
 ])  # fmt: skip
-def test_all_others_are_not(url: str) -> None:
+def test_all_other_hosts_use_the_proxy(url: str) -> None:
     assert not is_near(url) and not direct_mounts(url)

@@ -34,11 +34,11 @@ def test_json_is_found_in_prose_and_repaired(text, value):
         ('{"other": 1}', []),
     ],
 )
-def test_objects_are_those_that_have_one_of_the_keys(text, objects):
+def test_objects_with_one_of_the_keys_are_returned(text, objects):
     assert read_objects(text, ("score", "rating")) == objects
 
 
-def test_items_keep_their_order_and_count_once():
+def test_items_keep_their_order_without_duplicates():
     assert read_items("1. b c\n2. a b\n3. B  C.\n4. c d") == ["b c", "a b", "c d"]
 
 
@@ -74,7 +74,7 @@ def test_items_keep_their_order_and_count_once():
         "a\u200b b\nc\x00 d\ne f",
     ],
 )
-def test_items_are_read_however_they_are_written(text):
+def test_items_are_parsed_in_any_format(text):
     assert read_items(text) == ["a b", "c d", "e f"]
 
 
@@ -88,7 +88,7 @@ def test_items_are_read_however_they_are_written(text):
         "Unfortunately, I cannot provide queries for this.\nThe question is unclear.",
     ],
 )  # fmt: skip
-def test_refusals_and_marks_alone_are_no_items(text):
+def test_refusals_and_list_marks_alone_are_not_items(text):
     assert read_items(text) == []
 
 
@@ -102,23 +102,23 @@ def test_refusals_and_marks_alone_are_no_items(text):
         'How do I pass ["a", "b"] on?',
     ],
 )  # fmt: skip
-def test_items_that_look_like_marks_are_left_as_they_are(item):
+def test_items_that_look_like_list_marks_stay_unchanged(item):
     assert read_items(f"{item}\n- {item} too") == [item, f"{item} too"]
 
 
 @given(st.text(st.sampled_from('{}[]"\\answer: ,\n`-1.<think></think>')))
-def test_no_text_is_an_error(text):
+def test_no_text_raises_an_error(text):
     assert isinstance(read_items(text), list)
     assert isinstance(read_objects(text, ("answer",)), list)
     assert isinstance(read_json(text), dict | list | None)
 
 
 @pytest.mark.parametrize("text", ["{" * 4_000, "[" * 4_000, '{"a":' * 4_000 + "1" + "}" * 4_000])
-def test_brackets_without_end_are_no_json(text: str) -> None:
+def test_unclosed_brackets_are_not_json(text: str) -> None:
     assert read_json(text) is None
     assert read_objects(text, ("answer",)) == []
 
 
 @given(st.lists(st.sampled_from(["```", "```", "\n", " ", "a", "\t", "`", "py", "\r"]), max_size=14).map("".join))
-def test_fences_go_with_the_blank_lines_around_them(text: str) -> None:
+def test_fences_are_removed_with_surrounding_blank_lines(text: str) -> None:
     assert replies._without_fences(text) == re.sub(r"^\s*```\w*\s*$", "", text, flags=re.MULTILINE)

@@ -32,7 +32,7 @@ TOO_LONG = {
 
 
 @pytest.mark.parametrize(("message", "limit"), TOO_LONG.items())
-def test_a_request_that_is_too_long_is_known_with_its_limit(message: str, limit: int | None) -> None:
+def test_context_length_refusal_is_recognized_with_its_limit(message: str, limit: int | None) -> None:
     assert is_about_length(message, 400)
     assert stated_limit(message) == limit
 
@@ -46,11 +46,11 @@ def test_a_request_that_is_too_long_is_known_with_its_limit(message: str, limit:
     ("model requires more system memory (5.6 GiB) than is available (3.0 GiB)", 500),
     ("Rate limit reached for tokens per minute (TPM): Limit 6000, Used 5900, Requested 800", 429),
 ])  # fmt: skip
-def test_a_refusal_of_something_else_is_not_about_length(message: str, status: int) -> None:
+def test_other_refusals_are_not_about_length(message: str, status: int) -> None:
     assert not is_about_length(message, status)
 
 
-def test_a_body_that_is_too_large_needs_no_words() -> None:
+def test_too_large_body_is_recognized_by_its_status() -> None:
     assert is_about_length("<h1>Request Entity Too Large</h1>", 413)
 
 
@@ -64,5 +64,5 @@ def test_a_body_that_is_too_large_needs_no_words() -> None:
     ("try again later", None),
     ("", None),
 ])  # fmt: skip
-def test_the_time_to_come_back_is_read_from_words_and_json(message: str, seconds: float | None) -> None:
+def test_retry_time_is_read_from_words_and_json(message: str, seconds: float | None) -> None:
     assert seconds_to_wait(message) == (pytest.approx(seconds) if seconds is not None else None)

@@ -26,7 +26,7 @@ def read(pieces: Iterable[bytes]) -> list[Event]:
     return asyncio.run(collect())
 
 
-def test_events_without_data_are_no_messages_at_any_cut_of_the_bytes() -> None:
+def test_events_without_data_are_ignored_at_any_byte_split() -> None:
     whole = STREAM.encode()
     assert read([whole]) == READ
     assert read([bytes([byte]) for byte in whole]) == READ
@@ -39,7 +39,7 @@ def test_events_without_data_are_no_messages_at_any_cut_of_the_bytes() -> None:
     ('{"choices": []}', False), ('[{"error": {}}]', False), ("<html>", False), ("Internal error", False), ("", False),
     ("database: down", False),
 ])  # fmt: skip
-def test_the_first_bytes_tell_a_stream_from_a_whole_reply(body: str, streams: bool) -> None:
+def test_first_bytes_distinguish_a_stream_from_a_whole_reply(body: str, streams: bool) -> None:
     async def both() -> tuple[bool, bytes]:
         is_stream, rest = await sniff(come(bytes([byte]) for byte in body.encode()))
         return is_stream, b"".join([piece async for piece in rest])

@@ -41,39 +41,39 @@ def test_parts_fit_and_lose_no_character(text, count, most):
 
 
 @given(st.integers(1, 300), st.integers(6, 60))
-def test_words_are_never_torn_where_they_fit(words, most):
+def test_words_that_fit_are_never_split(words, most):
     text = " ".join(f"word{n}" for n in range(words))
     parts = split(text, lambda part: by_length(part) <= most, by_length)
     assert {word for part in parts for word in part.split()} == set(text.split())
 
 
-def test_a_part_begins_with_the_end_of_the_one_before():
+def test_part_starts_with_the_end_of_the_previous_one():
     text = " ".join(f"word{n}" for n in range(300))
     parts = split(text, lambda part: by_words(part) <= 50, by_words)
     assert len(parts) == 7  # 50 words, then 45 new ones each
     assert all(later.split()[:5] == earlier.split()[-5:] for earlier, later in itertools.pairwise(parts))
 
 
-def test_an_overlap_gives_way_to_a_word_that_needs_the_room():
+def test_overlap_is_dropped_for_a_word_that_needs_the_room():
     text = "aaa " * 19 + "b" * 80
     parts = split(text, lambda part: by_length(part) <= 20, by_length)
     assert parts == ["aaa " * 19, "b" * 80]
 
 
-def test_lines_are_kept_whole_where_they_fit():
+def test_lines_that_fit_stay_whole():
     lines = [f"    call({n})  # comment" for n in range(40)]
     parts = split("\n".join(lines), lambda part: by_length(part) <= 40, by_length, overlap=0)
     assert [line for part in parts for line in part.splitlines()] == lines
 
 
-def test_what_fits_is_one_part_and_blank_text_or_what_never_fits_is_none():
+def test_fitting_text_is_one_part_and_blank_or_oversized_text_is_none():
     assert split("two words", lambda _: True, by_words) == ["two words"]
     assert split(" \n ", lambda _: True, by_words) == []
     assert split("word", lambda _: False, by_words) == []
 
 
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 4))
-def test_packs_hold_all_in_order_and_only_as_many_as_fit(items, least):
+def test_packs_keep_everything_in_order_and_only_as_much_as_fits(items, least):
     packs = pack(items, lambda some: sum(some) <= 12, least)
     assert [item for some in packs for item in some] == items
     assert all(sum(some) <= 12 or len(some) <= least for some in packs)
@@ -88,7 +88,7 @@ def test_batches_leave_the_rest_for_the_last():
 
 
 @given(st.lists(TEXTS, max_size=6), st.integers(0, 300))
-def test_squeezing_cuts_the_longest_to_one_length(texts, most):
+def test_squeezing_cuts_the_longest_texts_to_one_length(texts, most):
     cut = squeeze(texts, lambda some: sum(map(len, some)) <= most)
     assert sum(map(len, cut)) <= most
     assert all(text.startswith(short) for text, short in zip(texts, cut, strict=True))
@@ -98,7 +98,7 @@ def test_squeezing_cuts_the_longest_to_one_length(texts, most):
 
 
 @given(TEXTS, st.integers(0, 60))
-def test_a_shortened_text_keeps_both_ends(text, most):
+def test_shortened_text_keeps_both_ends(text, most):
     short = shorten(text, lambda part: by_length(part) <= most)
     assert by_length(short) <= most
     head, ellipsis, tail = short.rpartition(ELLIPSIS)
@@ -106,11 +106,11 @@ def test_a_shortened_text_keeps_both_ends(text, most):
 
 
 @given(st.integers(0, 1000), st.integers(0, 1000))
-def test_bisection_finds_the_greatest(most, bound):
+def test_bisection_finds_the_largest_value(most, bound):
     assert greatest(most, lambda number: number <= bound) == min(most, bound)
 
 
-def test_a_window_leaves_room_for_the_answer_and_the_other_messages_or_says_its_numbers():
+def test_window_reserves_room_for_answer_and_messages_or_shows_its_numbers():
     window = Window.of(1000, 0.5, 200, 100, by_words)
     assert (window.prompt, window.context) == (700, 500)
     with pytest.raises(WindowTooSmall, match=r"1000 .* 700 .* 300"):

@@ -21,7 +21,7 @@ def written(folder: DumpFolder, name: str = "a.dump", text: str = "whole") -> in
     return folder.put(name, lambda path: path.write_text(text))
 
 
-def test_a_bucket_gets_a_whole_dump_and_gives_it_back(bucket, tmp_path):
+def test_bucket_receives_a_whole_dump_and_returns_it(bucket, tmp_path):
     assert bucket.names() == [] and written(bucket) == 5
     assert bucket.names() == ["a.dump"]
     with bucket.get("a.dump") as path:
@@ -30,7 +30,7 @@ def test_a_bucket_gets_a_whole_dump_and_gives_it_back(bucket, tmp_path):
     assert bucket.names() == [] and [path.name for path in tmp_path.iterdir()] == ["bucket"]
 
 
-def test_a_bucket_that_can_not_be_written_is_said_before_and_gets_nothing(bucket, tmp_path):
+def test_unwritable_bucket_is_reported_before_the_dump(bucket, tmp_path):
     (tmp_path / "bucket" / "dumps").rmdir()
     with pytest.raises(BadDumpFolder, match=r"night\.dump\.folder: s3://bucket/dumps can't be used"):
         bucket.check()  # the file system below makes no folder
@@ -39,7 +39,7 @@ def test_a_bucket_that_can_not_be_written_is_said_before_and_gets_nothing(bucket
     assert [path.name for path in tmp_path.iterdir()] == ["bucket"]
 
 
-def test_a_dump_that_did_not_come_whole_is_removed(bucket, tmp_path, monkeypatch):
+def test_incomplete_dump_is_removed(bucket, tmp_path, monkeypatch):
     def cut(source, target, **systems):
         (tmp_path / "bucket" / target).write_text("wh")
 
@@ -49,12 +49,12 @@ def test_a_dump_that_did_not_come_whole_is_removed(bucket, tmp_path, monkeypatch
     assert bucket.names() == []
 
 
-def test_an_empty_file_that_a_killed_upload_left_is_no_dump(bucket, tmp_path):
+def test_empty_file_of_a_killed_upload_is_no_dump(bucket, tmp_path):
     (tmp_path / "bucket" / "dumps" / "a.dump").touch()
     assert bucket.names() == []
 
 
-def test_what_a_killed_night_left_of_a_dump_is_overwritten(tmp_path):
+def test_partial_dump_of_a_killed_night_is_overwritten(tmp_path):
     folder = DumpFolder.open(str(tmp_path), tmp_path, Path(".docs.dump"))
 
     def write(path: Path) -> None:
@@ -66,19 +66,19 @@ def test_what_a_killed_night_left_of_a_dump_is_overwritten(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.dump"]
 
 
-def test_a_dump_that_could_not_be_made_leaves_nothing(bucket):
+def test_failed_dump_leaves_nothing(bucket):
     with pytest.raises(ZeroDivisionError):
         bucket.put("a.dump", lambda path: 1 / 0)
     assert bucket.names() == []
 
 
 @pytest.mark.parametrize("name", ["nope://x/y", "none", "file:///none/there"])
-def test_a_folder_that_is_none_is_refused_with_its_name(name, tmp_path):
+def test_invalid_folder_is_refused_by_name(name, tmp_path):
     with pytest.raises(BadDumpFolder, match=name):
         DumpFolder.open(name, tmp_path, tmp_path / ".docs.dump").names()
 
 
-def test_a_folder_is_named_by_path_or_url(tmp_path):
+def test_folder_can_be_a_path_or_a_url(tmp_path):
     (tmp_path / "dumps").mkdir()
     for name in ("dumps", str(tmp_path / "dumps"), (tmp_path / "dumps").as_uri()):
         folder = DumpFolder.open(name, tmp_path, tmp_path / "no home" / ".docs.dump")

@@ -28,7 +28,7 @@ def mail_by(receiver: MailReceiver, *to: str, **more: Any) -> MailChoices:
     return MailChoices(to=[*to], sender="raydex@x.test", host="127.0.0.1", port=receiver.port, **more)
 
 
-def test_a_webhook_is_signed_over_its_time_and_body_and_has_an_id():
+def test_webhook_has_an_id_and_signs_its_time_and_body():
     with WebhookReceiver() as receiver:
         post_webhook(receiver.url, "secret", NOTICE)
     (post,) = receiver.posts
@@ -38,14 +38,14 @@ def test_a_webhook_is_signed_over_its_time_and_body_and_has_an_id():
     assert (post.json["kind"], post.json["lines"], post.json["data"]) == ("night.refused", NOTICE.lines, {"run": 3})
 
 
-def test_a_webhook_is_tried_again_under_the_same_id_until_it_is_taken():
+def test_webhook_is_retried_with_the_same_id_until_accepted():
     with WebhookReceiver(503, 429, 500) as receiver:
         post_webhook(receiver.url, "secret", NOTICE, first_pause_s=0)
     assert [post.headers["Raydex-Id"] for post in receiver.posts] == ["id-1"] * 4
 
 
 @pytest.mark.parametrize(("status", "tries"), [(503, TRIES), (410, 1), (302, 1)])
-def test_a_receiver_that_never_takes_it_is_given_up(status, tries):
+def test_receiver_that_never_accepts_is_given_up(status, tries):
     with (
         WebhookReceiver(*[status] * 9, headers={"Location": "http://127.0.0.1:9/"}) as receiver,
         pytest.raises(NotTold, match=rf"webhook: 127\.0\.0\.1 .*HTTP {status}"),
@@ -54,13 +54,13 @@ def test_a_receiver_that_never_takes_it_is_given_up(status, tries):
     assert len(receiver.posts) == tries
 
 
-def test_a_host_that_is_away_is_named_without_the_path_which_may_be_a_secret():
+def test_unreachable_host_is_named_without_its_possibly_secret_path():
     with pytest.raises(NotTold, match=r"127\.0\.0\.1 can't be reached") as error:
         post_webhook("http://127.0.0.1:9/T1/hidden", "secret", NOTICE, first_pause_s=0)
     assert "hidden" not in str(error.value)
 
 
-def test_a_mail_has_its_text_and_the_id_of_its_notice():
+def test_mail_has_its_text_and_the_id_of_its_notice():
     with MailReceiver() as receiver:
         send_mail(NOTICE, mail_by(receiver, "a@x.test", "b@x.test"))
     (mail,) = receiver.mails
@@ -74,7 +74,7 @@ def test_a_mail_has_its_text_and_the_id_of_its_notice():
     ("password", "trusted", "said"),
     [("right", True, ""), ("wrong", True, "SMTPAuthenticationError"), ("right", False, "CERTIFICATE_VERIFY_FAILED")],
 )
-def test_a_mail_goes_by_tls_with_a_login_to_a_server_that_is_trusted(tmp_path, monkeypatch, password, trusted, said):
+def test_mail_uses_tls_and_a_login_to_a_trusted_server(tmp_path, monkeypatch, password, trusted, said):
     path = certificate(tmp_path, "127.0.0.1", datetime.now(UTC) + timedelta(days=2))
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
@@ -89,14 +89,14 @@ def test_a_mail_goes_by_tls_with_a_login_to_a_server_that_is_trusted(tmp_path, m
     assert receiver.mails == [] and password not in str(error.value)
 
 
-def test_one_refused_receiver_is_named_though_the_other_got_it():
+def test_refused_receiver_is_named_although_the_other_got_it():
     with MailReceiver("b@x.test") as receiver, pytest.raises(NotTold, match=r"refuses b@x\.test"):
         send_mail(NOTICE, mail_by(receiver, "a@x.test", "b@x.test"))
     assert receiver.mails[0].to == ["a@x.test"]
 
 
 @pytest.mark.parametrize(("url", "said"), [("", "127.0.0.1 refuses it with HTTP 410"), ("http://[::1/x", "InvalidURL")])
-def test_every_way_is_tried_and_one_that_fails_keeps_none_of_the_others_from_it(url, said):
+def test_every_channel_is_tried_even_if_one_fails(url, said):
     with WebhookReceiver(410) as webhook, MailReceiver() as mails, SlackServer() as slack:
         choices = TellChoices(webhook=url or webhook.url, slack="C1", mail=mail_by(mails, "a@x.test"))
         teller = Teller(choices, TellSecrets("secret", "xoxb-T1", slack_api=slack.url))
@@ -106,14 +106,14 @@ def test_every_way_is_tried_and_one_that_fails_keeps_none_of_the_others_from_it(
     assert call.ok and "öfter &lt;b&gt;" in call.text and len(mails.mails) == 1
 
 
-def test_a_way_without_its_secret_is_refused_by_the_name_of_its_variable():
+def test_channel_without_its_secret_is_refused_with_the_variable_name():
     with pytest.raises(MissingSecret, match=r"night\.tell\.webhook needs a secret: set RAYDEX_WEBHOOK_SECRET"):
         Teller(TellChoices(webhook="https://example.com/"))
     with pytest.raises(ValueError, match="not sent in the clear"):
         MailChoices(to=["a@x.test"], sender="r@x.test", user="r")
 
 
-def test_no_question_is_told_unless_the_file_allows_it(tmp_path):
+def test_questions_are_sent_only_if_the_file_allows_it(tmp_path):
     worse = WorseQuestion("How do I keep a secret?", ["https://d.test/a"], ["https://d.test/a"], ["https://d.test/b"])
     result = NightResult("docs", 1, "refused", "mrr fell", {"index": 2, "published": False}, {"worse": ["x"]}, [worse])
     hidden, shown = (refusal_notice("id", result, allowed).as_json().decode() for allowed in (False, True))

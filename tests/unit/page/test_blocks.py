@@ -11,7 +11,7 @@ from pipelines.page.parser import block_parser, skip_labels_without_target
 NESTED = "- one\n    1. inner\n\n        ```sh\n        ls\n        ```\n- two\\\n    more"
 
 
-def test_each_kind_of_block_has_its_source() -> None:
+def test_each_kind_of_block_keeps_its_source() -> None:
     table = "| a | b \\| c |\n| --- | --- |\n| 1 | 2 |"
     code, note = "````python\nx = 1\n\n```\n````", "> Note\n>\n> ```\n> y\n> ```"
     parts = ["Prose with `code`.\\\nA second line.", NESTED, table, code, note]
@@ -24,7 +24,7 @@ def test_each_kind_of_block_has_its_source() -> None:
     assert blocks[0].plain == "Prose with code.\nA second line."
 
 
-def test_a_list_that_begins_within_an_item_is_a_list_of_its_own() -> None:
+def test_list_that_starts_inside_an_item_is_a_separate_list() -> None:
     blocks = read_blocks("-   - inner\n    - next\n- outer")
     assert [block.text for block in blocks] == ["- inner\n- next", "- outer"]
 
@@ -32,12 +32,12 @@ def test_a_list_that_begins_within_an_item_is_a_list_of_its_own() -> None:
 @pytest.mark.parametrize(
     "text", ["- - inner\nlazy", "1. - inner\n   - next", "10. 1. inner\n    2. next", "-   - inner\nlazy"]
 )
-def test_no_letter_is_lost_behind_markers_of_any_width(text: str) -> None:
+def test_no_letter_is_lost_after_markers_of_any_width(text: str) -> None:
     assert read_blocks(text)[0].text.split() == text.split()[1:]
 
 
 @pytest.mark.parametrize("opens", ["- ", "1. ", "* - "])
-def test_lists_within_lists_are_read_however_deep_and_many(opens: str) -> None:
+def test_deeply_nested_lists_are_parsed(opens: str) -> None:
     (block,) = read_blocks(opens * 4_000 + "a")
     assert block.kind is BlockKind.LIST and block.text.startswith(opens) and block.text.endswith("a")
     blocks = read_blocks(f"{opens}{opens}a\n" * 2_000)
@@ -48,7 +48,7 @@ def test_lists_within_lists_are_read_however_deep_and_many(opens: str) -> None:
 @pytest.mark.parametrize(
     "inner", ["- a\n- b", "1. a\n\n   more\n2. b", "* > note\n* - c\n  - d", "- ```py\n  x = 1\n  ```"]
 )
-def test_a_list_within_an_item_is_read_as_it_would_be_alone(marker: str, inner: str) -> None:
+def test_list_inside_an_item_is_parsed_like_a_separate_one(marker: str, inner: str) -> None:
     within = (marker + inner).replace("\n", "\n" + " " * len(marker))
     assert read_blocks(f"{within}\n\nprose\n\n{within}") == (
         *read_blocks(inner),
@@ -57,7 +57,7 @@ def test_a_list_within_an_item_is_read_as_it_would_be_alone(marker: str, inner: 
     )
 
 
-def test_a_table_ends_where_its_rows_do() -> None:
+def test_table_ends_with_its_rows() -> None:
     rows = "|a|b|\n|-|-|\n|1|\n1|2|3\nno pipe"
     for end in ("\n\nprose", "\n```\nx\n```", "\n- item", "\n> note", "\n    x"):
         first, second = read_blocks(rows + end)
@@ -67,7 +67,7 @@ def test_a_table_ends_where_its_rows_do() -> None:
 
 
 @given(st.text("ab|-:\\\n >`<", max_size=80))
-def test_tables_lie_where_the_library_finds_them(text: str) -> None:
+def test_tables_are_found_where_the_library_finds_them(text: str) -> None:
     library = MarkdownIt("commonmark").enable("table").disable("inline")
     kept = {"table_open", "paragraph_open", "fence", "code_block", "html_block", "blockquote_open", "list_item_open"}
     ours, theirs = (
@@ -78,7 +78,7 @@ def test_tables_lie_where_the_library_finds_them(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["# a comment\n---\nx", "<b>raw</b>\n=====", "[a]: https://d.test"])
-def test_what_a_chunk_never_has_is_prose(text: str) -> None:
+def test_other_markdown_syntax_is_prose(text: str) -> None:
     assert {block.kind.value for block in read_blocks(text)} == {"prose"}
 
 
@@ -88,13 +88,13 @@ def test_code_is_always_closed(text: str) -> None:
     assert block.text == f"```py\n{'x' if 'x' in text else ''}\n```" and block.language == "py"
 
 
-def test_indented_code_of_an_earlier_version_is_fenced() -> None:
+def test_indented_code_of_an_older_version_is_fenced() -> None:
     (block,) = read_blocks("    x = '```'\n    y = 2")
     assert block.text == "````\nx = '```'\ny = 2\n````"
 
 
 @given(st.text("ab -*>`|\\\n1.[]()#<", max_size=200))
-def test_no_letter_is_lost_whatever_the_text(text: str) -> None:
+def test_no_letter_of_any_text_is_lost(text: str) -> None:
     written = "".join(block.text for block in read_blocks(text))
     assert [sign for sign in written if sign.isalnum()] == [sign for sign in text if sign.isalnum()]
 

@@ -47,11 +47,11 @@ def html(markdown: str) -> str:
 # ---------------------------------------------------------------------------------------------- what is written
 
 
-def test_code_has_its_language_and_a_fence_that_nothing_within_closes():
+def test_code_has_its_language_and_a_fence_that_its_text_cannot_close():
     assert write([code("```\nx = 1\n````", "python")]) == "`````python\n```\nx = 1\n````\n`````"
 
 
-def test_a_table_has_its_head_or_an_empty_one_and_its_pipes_are_escaped():
+def test_table_has_a_header_or_an_empty_one_and_escaped_pipes():
     assert write([table("a | b", "c | d")]) == "|  ||\n| --- | --- |\n| a | b |\n| c | d |"
     cells = (text_spans("x"), (Span("`|`", code=True),), text_spans("y"))
     written = write([Part("table", row_spans(cells), head=row_spans((text_spans("name"), text_spans("a|b"))))])
@@ -59,7 +59,7 @@ def test_a_table_has_its_head_or_an_empty_one_and_its_pipes_are_escaped():
     assert plain_text(written) == "name | a|b\nx | `|` | y"
 
 
-def test_what_belongs_to_an_item_stands_in_it():
+def test_blocks_of_an_item_stay_inside_it():
     parts = [
         line("Do this:"),
         line("- Install:", within=ITEM, gap="\n\n"),
@@ -79,7 +79,7 @@ def test_what_belongs_to_an_item_stands_in_it():
     )
 
 
-def test_a_note_is_quoted_and_two_notes_are_two_quotes():
+def test_note_is_quoted_and_two_notes_are_two_quotes():
     note, tip = (1,), (2,)
     gap = "\n\n"
     parts = [line("Note", within=note), line("Mind this.", within=note, gap=gap), line("Tip", within=tip, gap=gap)]
@@ -88,7 +88,7 @@ def test_a_note_is_quoted_and_two_notes_are_two_quotes():
     assert html(written).count("<blockquote>") == 2
 
 
-def test_a_text_that_begins_within_a_list_stays_a_list():
+def test_text_that_starts_inside_a_list_stays_a_list():
     inner = (LIST, LIST)
     written = write([line("- inner", within=inner), line("  - next", within=inner), line("- outer", within=ITEM)])
     assert written == "-   - inner\n    - next\n- outer"
@@ -96,12 +96,12 @@ def test_a_text_that_begins_within_a_list_stays_a_list():
     assert plain_text(written) == "- inner\n  - next\n- outer"
 
 
-def test_links_and_code_stand_in_the_line_and_a_line_break_is_a_backslash():
+def test_links_and_code_are_inline_and_a_line_break_is_a_backslash():
     text = line("", Span("Call ", target=SITE), Span("map", True, SITE), Span("!", target=SITE), Span(" on it."))
     assert write([line("Term:"), text]) == f"Term:\\\n[Call `map`!]({SITE}) on it."
 
 
-def test_a_style_shows_in_markdown_and_in_plain_text():
+def test_style_appears_in_markdown_and_plain_text():
     spans = (
         Span("It was "), Span("20", style="strike"), Span(" "), Span("a", True, style="strike"), Span(" 25, 2"),
         Span("32", style="sup"), Span(" or e"), Span("x + 1", style="sup"), Span(" of x"), Span("i", style="sub"),
@@ -121,7 +121,7 @@ def test_a_style_shows_in_markdown_and_in_plain_text():
     ((Span("foo ", style="strike"), Span("bar", target=SITE, style="strike"), Span(" baz", style="strike")),
      f"~~foo [bar]({SITE}) baz~~"),
 ])  # fmt: skip
-def test_code_and_links_keep_the_style_they_stand_in(spans, written):
+def test_code_and_links_keep_their_surrounding_style(spans, written):
     assert write([Part("prose", spans)]) == written and plain_text(written) == plain(spans)
 
 
@@ -150,7 +150,7 @@ SIGNS = (
 
 
 @pytest.mark.parametrize("text", SIGNS)
-def test_signs_of_markdown_in_a_text_are_signs_of_the_text(text):
+def test_markdown_characters_in_a_text_are_escaped(text):
     written = write(list(map(line, text.split("\n"))))
     assert plain_text(written) == text
     words = unescape(re.sub("</?p>|<br />", "", html(written)))
@@ -210,7 +210,7 @@ def shown(found: list[Part]) -> str:
 
 
 @given(PARTS)
-def test_the_plain_text_of_what_is_written_is_the_text(found):
+def test_plain_text_of_written_markdown_equals_the_input(found):
     assert plain_text(write(found)) == shown(found)
 
 
@@ -221,7 +221,7 @@ def letters(found: list[Part]) -> str:
 
 
 @given(PARTS)
-def test_another_reader_of_markdown_finds_the_same_text(found):
+def test_another_markdown_parser_finds_the_same_text(found):
     seen = unescape(re.sub("<[^>]*>", "", html(write(found))))
     assert "".join(seen.replace("|", "").split()) == letters(found)
 
@@ -239,20 +239,20 @@ def test_another_reader_of_markdown_finds_the_same_text(found):
         max_size=6,
     )
 )
-def test_the_plain_text_of_styles_is_theirs(spans):
+def test_plain_text_of_styles_survives_a_round_trip(spans):
     assert plain_text(write([Part("prose", tuple(spans))])) == plain(tuple(spans))
 
 
 @given(st.text(st.sampled_from("ab`|[]()\\>-* \n…#1."), max_size=200))
 @example("`" * 50 + "\n" + "[" * 50)
-def test_any_text_can_be_read(text):
+def test_any_text_can_be_parsed(text):
     plain_text(text)
 
 
 @pytest.mark.parametrize(
     "piece", ["`", "``` ", "[", "](", "\\", "| ", "> ", "    ", "-   ", "&#1", "`a``b", "\n", "|\n"]
 )
-def test_reading_takes_time_that_grows_like_the_text(piece):
+def test_parsing_time_grows_linearly(piece):
     def seconds(count: int) -> float:
         start = time.process_time()
         plain_text(piece * count)

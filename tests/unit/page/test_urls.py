@@ -19,11 +19,11 @@ from pipelines.page.urls import absolute_url
         ("http://[b", ""),
     ],
 )
-def test_a_link_leads_to_a_page_of_the_web_or_nowhere(href, url):
+def test_link_leads_to_a_web_page_or_nowhere(href, url):
     assert absolute_url("https://h/a/", href) == url
 
 
-def test_a_table_that_has_only_a_head_has_it_for_its_row():
+def test_header_of_a_table_without_rows_becomes_its_row():
     head, row = ((Span("a"),),), ((Span("b"),),)
     assert (Table(head).head, Table(head).rows) == ((), [head])
     assert (Table(head, [row]).head, Table(head, [row]).rows) == (head, [row])

@@ -40,7 +40,7 @@ def asked_by(client_of, store: FakeStore, recorder: MemoryRecorder) -> Callable[
     return ask
 
 
-def test_an_answer_is_read_again_as_it_was_given(store, client_of, asked_by):
+def test_answer_can_be_read_again_as_given(store, client_of, asked_by):
     reply = asked_by(ANN)
     store.answers[reply["id"]] = replace(store.answers[reply["id"]], rating=-1)
     again = client_of(ANN).get(f"/answers/{reply['id']}").json()
@@ -54,7 +54,7 @@ def test_an_answer_is_read_again_as_it_was_given(store, client_of, asked_by):
     assert client_of(ANN).get(f"/answers/chatcmpl-{reply['id']}").json() == again
 
 
-def test_an_answer_is_its_askers_until_it_is_shared(client_of, asked_by):
+def test_answer_belongs_to_its_asker_until_shared(client_of, asked_by):
     path = f"/answers/{asked_by(ANN)['id']}"
     ann, bob, admin = (client_of(key) for key in (ANN, BOB, ADMIN))
     unknown = bob.get("/answers/none")
@@ -73,7 +73,7 @@ def test_an_answer_is_its_askers_until_it_is_shared(client_of, asked_by):
     assert bob.get(path).status_code == 404
 
 
-def test_a_key_of_other_collections_reads_no_shared_answer(client_of, asked_by):
+def test_key_of_other_collections_reads_no_shared_answer(client_of, asked_by):
     path = f"/answers/{asked_by(ANN)['id']}"
     assert client_of(ANN).post(f"{path}/share").status_code == 200
     page = Key("page", ("ask",), origins=("https://d.test",), collections=("other",), session="s1")
@@ -81,7 +81,7 @@ def test_a_key_of_other_collections_reads_no_shared_answer(client_of, asked_by):
     assert client_of(replace(page, collections=("docs",))).get(path).status_code == 200
 
 
-def test_a_session_reads_its_own_answers_and_no_routes(client_of, asked_by):
+def test_session_reads_only_its_own_answers_and_no_routes(client_of, asked_by):
     one = Key("page", ("ask",), origins=("https://d.test",), session="s1")
     path = f"/answers/{asked_by(replace(one, name='page/s1', session=''))['id']}"
     again = client_of(one).get(path).json()
@@ -99,7 +99,7 @@ def test_readers_without_a_session_own_no_answer(client_of, asked_by):
     assert reader.get(path).status_code == 200
 
 
-def test_an_answer_can_be_read_the_moment_it_was_given(store, client_of, asked_by):
+def test_answer_is_readable_as_soon_as_it_was_given(store, client_of, asked_by):
     reply = asked_by(ANN)
     store.late = 3
     assert client_of(ANN).post(f"/answers/{reply['id']}/share").status_code == 200

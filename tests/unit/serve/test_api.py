@@ -54,7 +54,7 @@ def body_for(path: str) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------- replies
 
 
-def test_a_reply_holds_what_the_api_promises(client: TestClient) -> None:
+def test_reply_has_the_fields_promised_by_the_api(client: TestClient) -> None:
     reply = ask(client).json()
     assert reply.keys() == {
         "id", "question", "answer", "known", "citations", "hits", "agent", "route", "degraded", "usage", "timings",
@@ -74,7 +74,7 @@ def test_a_reply_holds_what_the_api_promises(client: TestClient) -> None:
     assert reply["route"] == {"agent": "an agent", "why": "the default"}
 
 
-def test_every_answer_has_its_own_id_and_conversation_and_its_prompts_when_asked_for(client: TestClient) -> None:
+def test_every_answer_has_an_id_a_conversation_and_prompts_on_request(client: TestClient) -> None:
     first, second = ask(client).json(), ask(client, prompts=True).json()
     assert first["id"] != second["id"] and first["conversation"] != second["conversation"]
     assert len(first["conversation"]) > 16
@@ -82,7 +82,7 @@ def test_every_answer_has_its_own_id_and_conversation_and_its_prompts_when_asked
     assert exchange["messages"] == [{"role": "user", "content": "How do I load csv files?"}]
 
 
-def test_the_engine_gets_all_that_was_said(client: TestClient, engine: FakeEngine) -> None:
+def test_engine_gets_every_field_of_a_question(client: TestClient, engine: FakeEngine) -> None:
     ask(
         client,
         collection="docs",
@@ -100,7 +100,7 @@ def test_the_engine_gets_all_that_was_said(client: TestClient, engine: FakeEngin
     assert asked.variables == {"tone_name": "a pirate"}
 
 
-def test_a_search_gives_hits_and_what_was_searched_for(client: TestClient, engine: FakeEngine) -> None:
+def test_search_returns_hits_and_the_searched_text(client: TestClient, engine: FakeEngine) -> None:
     reply = client.post("/search", json={"question": "csv", "k": 3, "filters": {"tags": ["a"]}}).json()
     assert reply.keys() == {"id", "hits", "queries", "degraded", "timings", "index", "revision"}
     assert engine.asks[0].k == 3 and engine.asks[0].filters.tags == ("a",)
@@ -109,7 +109,7 @@ def test_a_search_gives_hits_and_what_was_searched_for(client: TestClient, engin
 # ---------------------------------------------------------------------------------------------- conversations
 
 
-def test_a_conversation_is_continued_from_what_was_written_down(client, store, engine, recorder):
+def test_conversation_continues_from_its_records(client, store, engine, recorder):
     store.turns["c1"] = [PastTurn("How?", "So.", ("x",)), PastTurn("And then?", "That.", ("y", "z"))]
     reply = ask(client, conversation="c1").json()
     assert reply["conversation"] == "c1" and "conversation" not in reply["degraded"]
@@ -118,12 +118,12 @@ def test_a_conversation_is_continued_from_what_was_written_down(client, store, e
     assert asked.previous == ("y", "z") and recorder.settled == 1
 
 
-def test_without_its_turns_a_question_is_answered_and_says_so(client: TestClient, store: FakeStore) -> None:
+def test_question_without_its_earlier_turns_is_answered_with_a_note(client: TestClient, store: FakeStore) -> None:
     store.conversations_away = True
     assert ask(client, conversation="c1").json()["degraded"] == ["bm25", "conversation"]
 
 
-def test_a_question_follows_the_turns_that_it_names(client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
+def test_question_follows_the_named_turns(client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
     store.turns["c1"] = [PastTurn(f"Question {n}", "So.", (), f"q{n}") for n in range(3)]
     for after, asked in (["q0", "q2"], ["Question 0", "Question 2"]), ([], []), (["someone else's"], []):
         ask(client, conversation="c1", after=after)
@@ -131,7 +131,7 @@ def test_a_question_follows_the_turns_that_it_names(client: TestClient, store: F
     assert ask(client, conversation="c1", after=["q"] * 101).status_code == 422
 
 
-def test_a_history_goes_before_a_conversation(client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
+def test_given_history_wins_over_a_conversation(client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
     store.turns["c1"] = [PastTurn("Never", "seen", ())]
     ask(client, conversation="c1", history=[{"role": "user", "content": "Mine"}])
     assert engine.asks[0].history == (Message("user", "Mine"),)
@@ -140,7 +140,7 @@ def test_a_history_goes_before_a_conversation(client: TestClient, store: FakeSto
 # ---------------------------------------------------------------------------------------------- written down
 
 
-def test_every_answer_is_written_down_and_counted_once(client: TestClient, recorder: MemoryRecorder) -> None:
+def test_every_answer_is_recorded_and_counted_once(client: TestClient, recorder: MemoryRecorder) -> None:
     reply = ask(client, mode="refine", conversation="c1", collection="docs").json()
     (row,) = recorder.rows
     assert row["answer"].id == reply["id"]  # type: ignore[attr-defined]
@@ -150,7 +150,7 @@ def test_every_answer_is_written_down_and_counted_once(client: TestClient, recor
     assert recorder.rows[1]["collection"] == "docs", "the one that answered"
 
 
-def test_the_name_of_the_key_is_written_down(app, engine, store, recorder):
+def test_name_of_the_key_is_recorded(app, engine, store, recorder):
     client = TestClient(with_key(app, Key("team", ("query",))))
     ask(client)
     store.hold_answer("x", "team")
@@ -159,7 +159,7 @@ def test_the_name_of_the_key_is_written_down(app, engine, store, recorder):
 
 
 @pytest.mark.parametrize("path", ["/query", "/query/stream"])
-def test_where_it_was_asked_is_written_down(client: TestClient, recorder: MemoryRecorder, path: str) -> None:
+def test_page_and_channel_of_a_question_are_recorded(client: TestClient, recorder: MemoryRecorder, path: str) -> None:
     body = {"question": "How?", "channel": "widget", "page": "https://d.test/data"}
     assert client.post(path, json=body).status_code == 200
     assert client.post(path, json={"question": "How?"}).status_code == 200
@@ -169,7 +169,7 @@ def test_where_it_was_asked_is_written_down(client: TestClient, recorder: Memory
     ]  # fmt: skip
 
 
-def test_feedback_says_what_is_wrong(client: TestClient, store: FakeStore) -> None:
+def test_invalid_feedback_is_explained(client: TestClient, store: FakeStore) -> None:
     store.hold_answer("x")
     reply = client.post("/feedback", json={"id": "x", "rating": "down", "reasons": ["wrong", "outdated"]})
     assert reply.status_code == 200 and store.reasons["x"] == ("wrong", "outdated")
@@ -179,14 +179,14 @@ def test_feedback_says_what_is_wrong(client: TestClient, store: FakeStore) -> No
 
 @pytest.mark.parametrize(("said", "meant"), [(1, 1), (0, 0), (-1, -1), ("up", 1), ("down", -1)])
 @pytest.mark.parametrize("name", ["id", "answer_id"])
-def test_feedback_is_taken_for_a_recorded_answer(client, store, name, said, meant):
+def test_feedback_is_accepted_for_a_recorded_answer(client, store, name, said, meant):
     store.hold_answer("a")
     reply = client.post("/feedback", json={name: "a", "rating": said, "comment": "so so"})
     assert reply.status_code == 200 and reply.json() == {"id": "a", "rating": meant}
     assert store.given == [("a", meant, "so so", "")]
 
 
-def test_feedback_on_no_answer_is_404(client: TestClient, store: FakeStore) -> None:
+def test_feedback_on_an_unknown_answer_is_404(client: TestClient, store: FakeStore) -> None:
     reply = client.post("/feedback", json={"id": "made-up", "rating": 1})
     assert reply.status_code == 404 and "no such answer" in reply.json()["error"] and store.given == []
     store.late = 2  # recorded a moment after it was sent
@@ -194,7 +194,7 @@ def test_feedback_on_no_answer_is_404(client: TestClient, store: FakeStore) -> N
     assert client.post("/feedback", json={"id": "a", "rating": 1}).status_code == 200
 
 
-def test_ratings_of_many_people_with_one_key_are_told_apart(client: TestClient, store: FakeStore) -> None:
+def test_ratings_of_several_people_with_one_key_are_separate(client: TestClient, store: FakeStore) -> None:
     store.hold_answer("x")
     for rater in ("a", "b", None):
         client.post("/feedback", json={"id": "x", "rating": 1, **({"rater": rater} if rater else {})})
@@ -238,12 +238,12 @@ def test_bad_input_is_422_and_names_the_field(client: TestClient, body: dict[str
     b'{"question": "csv", "context": ["\\u0000"]}',
 ], ids=range(13))  # fmt: skip
 @pytest.mark.parametrize("path", ["/query", "/query/stream", "/v1/chat/completions"])
-def test_what_no_question_can_be_is_refused(client: TestClient, path: str, content: bytes) -> None:
+def test_invalid_question_is_refused(client: TestClient, path: str, content: bytes) -> None:
     reply = client.post(path, content=content, headers=JSON)
     assert reply.status_code in (400, 422) and reply.json()["error"]
 
 
-def test_a_missing_question_is_named_and_a_body_of_another_type_refused(client: TestClient) -> None:
+def test_missing_question_is_named_and_a_body_of_another_type_refused(client: TestClient) -> None:
     assert client.post("/search", json={}).json()["field"] == "question"
     for content in b'{"question": "csv"}', b"x=1":  # curl's own type
         reply = client.post("/query", content=content, headers={"content-type": "application/x-www-form-urlencoded"})
@@ -253,7 +253,7 @@ def test_a_missing_question_is_named_and_a_body_of_another_type_refused(client: 
 # ---------------------------------------------------------------------------------------------- failures
 
 
-def test_two_collections_must_be_told_apart(client: TestClient, store: FakeStore) -> None:
+def test_two_collections_require_a_name(client: TestClient, store: FakeStore) -> None:
     store.publish("other")
     reply = ask(client)
     assert reply.status_code == 422 and reply.json()["choices"] == ["docs", "other"]
@@ -261,7 +261,7 @@ def test_two_collections_must_be_told_apart(client: TestClient, store: FakeStore
 
 
 @pytest.mark.parametrize("path", ["/query", "/search", "/query/stream", "/v1/chat/completions"])
-def test_a_question_that_is_too_long_is_413_with_the_limit(client: TestClient, engine: FakeEngine, path: str) -> None:
+def test_too_long_question_is_413_with_the_limit(client: TestClient, engine: FakeEngine, path: str) -> None:
     engine.fails = QuestionTooLong(8_001, 8_000)
     reply = client.post(path, json=body_for(path))
     assert reply.status_code == 413 and "at most 8,000" in reply.text
@@ -270,7 +270,7 @@ def test_a_question_that_is_too_long_is_413_with_the_limit(client: TestClient, e
 
 @pytest.mark.parametrize("path", ["/query", "/search", "/query/stream", "/v1/chat/completions"])
 @pytest.mark.parametrize("error", [StoreUnavailable("gone"), ModelNotReady("m"), StepUnavailable("the agent is full")])
-def test_what_passes_is_503_with_retry_after(client, engine, path, error):
+def test_temporary_failure_is_503_with_retry_after(client, engine, path, error):
     engine.fails = error
     reply = client.post(path, json=body_for(path))
     assert reply.status_code == 503 and int(reply.headers["retry-after"]) > 0 and reply.json()["error"]
@@ -292,7 +292,7 @@ def test_what_passes_is_503_with_retry_after(client, engine, path, error):
         (RuntimeError("no"), 500, "internal", None, "its log shows why"),
     ],
 )
-def test_an_error_says_its_kind_its_field_and_what_to_do(client, engine, error, status, kind, field, said):
+def test_error_shows_its_kind_its_field_and_a_remedy(client, engine, error, status, kind, field, said):
     engine.fails = error
     reply = ask(client)
     body = reply.json()
@@ -305,7 +305,7 @@ def test_an_error_says_its_kind_its_field_and_what_to_do(client, engine, error, 
         assert refused.status_code == 400 and "RAYDEX_LLM_MODEL" in refused.json()["error"]["message"]
 
 
-def test_what_nobody_expected_is_500_without_its_trace(client, engine, caplog):
+def test_unexpected_error_is_500_without_a_traceback(client, engine, caplog):
     engine.fails = RuntimeError("secret detail")
     with caplog.at_level(logging.ERROR):
         reply = ask(client)
@@ -314,7 +314,7 @@ def test_what_nobody_expected_is_500_without_its_trace(client, engine, caplog):
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nowhere", 404), ("GET", "/query", 405)])
-def test_routes_that_are_not_there_answer_in_the_same_shape(client, method, path, status):
+def test_unknown_routes_reply_in_the_same_format(client, method, path, status):
     reply = client.request(method, path)
     assert (
         reply.status_code == status and reply.json()["error"] == f"{method} {path} is not served: /docs shows what is"
@@ -325,7 +325,7 @@ def test_routes_that_are_not_there_answer_in_the_same_shape(client, method, path
 # ---------------------------------------------------------------------------------------------- state and page
 
 
-def test_health_is_of_the_process_and_readiness_of_all(client, store, engine):
+def test_health_covers_the_process_and_readiness_everything(client, store, engine):
     assert client.get("/health/ready").json() == {"status": "ready", "collection": "docs", "index": 1, "revision": 1}
     store.away = True
     assert client.get("/collections").status_code == client.get("/health/ready").status_code == 503
@@ -352,7 +352,7 @@ def test_readiness_agrees_with_questions(client: TestClient, store: FakeStore) -
     assert client.get("/health/ready", params={"collection": "unpublished"}).status_code == 404
 
 
-def test_the_default_collection_is_marked(store: FakeStore, engine: FakeEngine) -> None:
+def test_default_collection_is_marked(store: FakeStore, engine: FakeEngine) -> None:
     def marked(collection: str = "") -> list[str]:
         app = create_app(engine, store, collection=collection)  # type: ignore[arg-type]
         return [row["name"] for row in TestClient(app).get("/collections").json() if row["default"]]
@@ -364,7 +364,7 @@ def test_the_default_collection_is_marked(store: FakeStore, engine: FakeEngine) 
     assert marked() == ["other"] and marked("docs") == ["docs"]
 
 
-def test_collections_say_what_is_live(client: TestClient) -> None:
+def test_collections_show_their_live_index(client: TestClient) -> None:
     rows = client.get("/collections").json()
     assert [(row["name"], row["index"]) for row in rows] == [("docs", 1), ("unpublished", None)]
     assert rows[0]["published_at"] == "2026-01-31T00:00:00+00:00" and rows[1]["published_at"] is None
@@ -374,7 +374,7 @@ def section(url: str, heading: str) -> SectionStart:
     return SectionStart(url, "Guide", ("Guide", heading), f"You can do things here. {'Some words on it. ' * 10}")
 
 
-def test_a_collection_says_what_it_is_about(new_client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
+def test_collection_describes_its_content(new_client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
     """Its example questions are those that find their page."""
     store.sections = [
         section(CSV.url, "Reading CSV files"), section("https://d.test/other", "Deploying Kubernetes clusters"),
@@ -406,9 +406,7 @@ def test_a_collection_says_what_it_is_about(new_client: TestClient, store: FakeS
 @pytest.mark.parametrize(
     ("evidence", "shown"), [(None, 1), (Evidence(3, 9, 1.0, 1.0), 1), (Evidence(3, 9, 0.1, 0.1), 0)]
 )
-def test_an_example_question_is_one_that_the_index_likely_answers(
-    new_client, store, engine, monkeypatch, evidence, shown
-):
+def test_example_question_is_one_the_index_likely_answers(new_client, store, engine, monkeypatch, evidence, shown):
     store.sections = [section(CSV.url, "Reading CSV files")]
     plain = engine.asearch
 
@@ -419,7 +417,7 @@ def test_an_example_question_is_one_that_the_index_likely_answers(
     assert len(new_client.get("/collections/docs").json()["examples"]) == shown
 
 
-def test_a_collection_is_shown_without_examples_if_none_can_be_made(new_client, store, monkeypatch):
+def test_collection_is_shown_without_examples_if_none_can_be_made(new_client, store, monkeypatch):
     def away(collection: str, index: int) -> list[SectionStart]:
         raise StoreUnavailable("too slow")
 
@@ -428,14 +426,14 @@ def test_a_collection_is_shown_without_examples_if_none_can_be_made(new_client, 
     assert reply.status_code == 200 and reply.json()["examples"] == [] and reply.json()["versions"] == ["2", "1"]
 
 
-def test_a_collection_without_an_index_says_what_to_run(client: TestClient) -> None:
+def test_collection_without_an_index_says_what_to_run(client: TestClient) -> None:
     for name in ("unpublished", "none"):
         reply = client.get(f"/collections/{name}")
         assert (reply.status_code, reply.json()["kind"]) == (404, "no_index")
     assert "`raydex index`" in client.get("/collections/unpublished").json()["error"]
 
 
-def test_operators_read_what_was_asked(client: TestClient, store: FakeStore) -> None:
+def test_operators_can_read_recorded_questions(client: TestClient, store: FakeStore) -> None:
     rows = client.get("/admin/questions", params={"collection": "docs"}).json()
     assert [(row["question"], row["sources"], row["seconds"], row["rating"]) for row in rows] == [
         ("How?", ["https://d.test/a#b"], 0.5, 1)
@@ -447,13 +445,13 @@ def test_operators_read_what_was_asked(client: TestClient, store: FakeStore) -> 
     assert len(client.get("/admin/questions", params={"collection": "dropped"}).json()) == 1
 
 
-def test_insights_of_an_unknown_collection_name_those_there_are(client: TestClient, store: FakeStore) -> None:
+def test_unknown_collection_in_insights_is_reported_with_the_known_ones(client: TestClient, store: FakeStore) -> None:
     reply = client.get("/admin/insights", params={"collection": "nope"})
     assert (reply.status_code, reply.json()["field"]) == (404, "collection")
     assert "there is no collection 'nope'; there are: docs" in reply.json()["error"]
 
 
-def test_insights_are_of_the_period_that_is_asked_for(client: TestClient, store: FakeStore, monkeypatch) -> None:
+def test_insights_cover_the_requested_period(client: TestClient, store: FakeStore, monkeypatch) -> None:
     counted = []
     monkeypatch.setattr(store, "count_asked", lambda *period: counted.append(period[1:]) or 0)
     until = datetime(2026, 1, 31, tzinfo=UTC)
@@ -487,7 +485,7 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
                 assert models[name]["examples"], path
 
 
-def test_head_is_answered_wherever_get_is(client: TestClient) -> None:
+def test_head_works_on_every_get_route(client: TestClient) -> None:
     paths = [path for path, methods in client.get("/openapi.json").json()["paths"].items() if "get" in methods]
     named = [path.format(model="docs", id="x", name="docs", collection="docs") for path in paths]
     for path in [*named, "/", "/docs", "/docs/swagger-ui.css", "/nowhere"]:
@@ -497,7 +495,7 @@ def test_head_is_answered_wherever_get_is(client: TestClient) -> None:
     assert client.head("/query").status_code == 405
 
 
-def test_the_page_of_the_api_needs_no_other_host(client: TestClient) -> None:
+def test_api_page_contacts_no_other_host(client: TestClient) -> None:
     page = client.get("/docs")
     assert page.status_code == 200 and "http://" not in page.text and "https://" not in page.text
     policy = page.headers["content-security-policy"]

@@ -43,7 +43,7 @@ def asking(**policy: bool) -> TestClient:
         ({"keys_required": True}, "", "127.0.0.1"),
     ],
 )
-def test_no_spelling_and_no_method_opens_what_is_closed(policy: dict[str, bool], token: str, came_from: str) -> None:
+def test_no_spelling_or_method_opens_a_protected_path(policy: dict[str, bool], token: str, came_from: str) -> None:
     app = guarded(GuardedStore(), **policy)
     headers = {"Content-Type": "application/json", **bearer(token)}
     tried = {
@@ -72,7 +72,7 @@ async def status_of(app: ASGIApp, method: str, path: str, headers: dict[str, str
 
 
 @pytest.mark.parametrize("path", ["/query", "/docs", "/admin/status"])
-def test_no_header_opens_what_is_closed(path: str) -> None:
+def test_no_header_opens_a_protected_path(path: str) -> None:
     claims = {
         "X-Forwarded-For": "127.0.0.1", "Forwarded": "for=127.0.0.1", "X-Real-IP": "127.0.0.1", "Host": "127.0.0.1",
         "X-Original-URL": "/health", "X-Rewrite-URL": "/health", "X-HTTP-Method-Override": "GET", "X-API-Key": SECRET,
@@ -84,7 +84,7 @@ def test_no_header_opens_what_is_closed(path: str) -> None:
         assert not_required.get(path, headers={name: value}).status_code == 401, name
 
 
-def test_whether_a_collection_is_ready_is_for_who_may_ask_it() -> None:
+def test_readiness_of_a_collection_requires_the_right_to_query_it() -> None:
     asked = "/health/ready?collection=docs"
     closed, public = asking(), asking(public=True)
     assert closed.get("/health/ready").status_code == public.get(asked).status_code == 200

@@ -56,7 +56,7 @@ async def statuses(sent: list[Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("head", ["POST /query", "PUT /health"])
-async def test_requests_whose_bodies_never_come_hold_up_nobody(head):
+async def test_requests_with_missing_bodies_delay_nobody(head):
     async with listening(timeout_s=20, late_s=0.2) as (send, places):
         late = [await send(head, LATE) for _ in range(140)]
         assert await statuses([await send("POST /query", b"Content-Length: 2\r\n\r\nhi")]) == [200]
@@ -64,7 +64,7 @@ async def test_requests_whose_bodies_never_come_hold_up_nobody(head):
         assert await statuses(late[:100]) == [408] * 100  # the oldest ones; the last few still wait
 
 
-async def test_many_small_bodies_that_come_at_once_are_all_read():
+async def test_many_small_concurrent_bodies_are_all_read():
     async with listening() as (send, _):
         asking = [await send("POST /query", b"Content-Length: 2\r\n\r\n") for _ in range(200)]
         for _, writer in asking:
@@ -72,20 +72,20 @@ async def test_many_small_bodies_that_come_at_once_are_all_read():
         assert await statuses(asking) == [200] * 200
 
 
-async def test_large_bodies_that_do_not_end_are_few_at_once():
+async def test_only_a_few_large_unfinished_bodies_are_allowed_at_once():
     async with listening(most_of_address=3) as (send, _):
         large = b"Content-Length: 900000\r\n\r\n" + b"x" * 70_000
         late = [await send("POST /query", large) for _ in range(8)]
         assert await statuses(late[:5]) == [408] * 5
 
 
-async def test_what_has_no_body_awaits_none():
+async def test_request_without_a_body_waits_for_none():
     async with listening(timeout_s=20) as (send, places):
         assert await statuses([await send("GET /health", LATE) for _ in range(40)]) == [200] * 40
         assert places.seen == ["GET "] * 40
 
 
-async def test_a_body_that_is_too_slow_or_too_large_is_refused_by_name():
+async def test_too_slow_or_too_large_body_is_refused_by_name():
     found = []
     async with listening(timeout_s=0.2, most_bytes=100) as (send, places):
         chunks = b"Transfer-Encoding: chunked\r\n\r\n7f\r\n" + b"x" * 127
@@ -99,7 +99,7 @@ async def test_a_body_that_is_too_slow_or_too_large_is_refused_by_name():
     assert large == chunked == (413, "the request is larger than 100 bytes: send a smaller one")
 
 
-async def test_one_address_that_is_late_does_not_end_the_wait_of_another():
+async def test_slow_address_does_not_end_the_wait_of_another():
     """The oldest body of the address that has too many goes first."""
     limits = WholeBodies(Places(), timeout_s=20, most_of_address=2, late_s=0.0)
     ended, asking = list[str](), list[asyncio.Task[None]]()
@@ -135,6 +135,6 @@ async def test_one_address_that_is_late_does_not_end_the_wait_of_another():
         ("2001:db8:1:2::3", "", "2001:db8:1:2::/64"),
     ],
 )
-def test_an_address_is_believed_of_a_proxy_beside_us_alone(peer, forwarded, address):
+def test_forwarded_address_is_trusted_only_from_a_local_proxy(peer, forwarded, address):
     headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
     assert network_of({"type": "http", "client": (peer, 1), "headers": headers}, PRIVATE) == address

@@ -22,7 +22,7 @@ class DueStore:
         return [{"collection": name, "due": True, "held": False} for name in ("first", "second")]
 
 
-def test_a_run_that_can_not_be_started_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_fails_to_start_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
     asked = threading.Semaphore(0)
 
@@ -38,7 +38,7 @@ def test_a_run_that_can_not_be_started_is_tried_again(tmp_path: Path, monkeypatc
     runner.close()
 
 
-def test_no_run_begins_after_the_service_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_run_starts_after_the_service_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = tmp_path / "python"
     python.write_text(PYTHON)
     python.chmod(0o755)

@@ -64,7 +64,7 @@ async def answered(board, service, question=ASKED, folder=None, **how):
     return list(board.notes.values())
 
 
-def test_a_question_gets_a_note_at_once_that_becomes_the_answer_and_more_notes():
+def test_question_gets_an_immediate_note_that_becomes_the_answer():
     bodies, text = [], " ".join(f"word{n}" for n in range(30))
     with served(stream(answer(text, [citation()])), bodies) as service:
         board = PinBoard()
@@ -76,13 +76,13 @@ def test_a_question_gets_a_note_at_once_that_becomes_the_answer_and_more_notes()
     }]  # fmt: skip
 
 
-def test_without_a_question_it_says_how_to_ask():
+def test_mention_without_a_question_explains_how_to_ask():
     with served(stream(answer("So."))) as service:
         notes = asyncio.run(answered(PinBoard(), service, Asked("team", "channel", "1", "1", "")))
     assert " ".join(notes).split() == HELP.split()
 
 
-def test_what_is_delivered_again_and_answered_elsewhere_is_left_alone():
+def test_redelivered_and_already_answered_question_is_left_alone():
     board = PinBoard()
     board.notes["of another process"] = "So."
     with served(stream(answer("No."))) as service:
@@ -92,16 +92,14 @@ def test_what_is_delivered_again_and_answered_elsewhere_is_left_alone():
 @pytest.mark.parametrize(("refuses", "left"), [
     (MessageGone("deleted"), "{}"), (ChannelRefused("no"), "{}"), (OSError("away"), '{"asked"'),
 ])  # fmt: skip
-def test_what_the_platform_refuses_is_over_and_what_does_not_reach_it_is_left_to_the_next_process(
-    tmp_path, refuses, left
-):
+def test_refused_note_is_final_and_an_undelivered_one_is_left_for_later(tmp_path, refuses, left):
     with served(stream(answer("So."))) as service:
         asyncio.run(answered(PinBoard(refuses), service, folder=tmp_path))
     (file,) = tmp_path.glob("*.json")
     assert file.read_text().startswith(left)
 
 
-def test_a_rating_names_no_person_and_what_became_of_it_is_told(monkeypatch):
+def test_rating_names_no_person_and_returns_its_outcome(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nothing goes through it to this machine
 
     async def rated(service):
@@ -118,7 +116,7 @@ def test_a_rating_names_no_person_and_what_became_of_it_is_told(monkeypatch):
         assert asyncio.run(rated(service)) == "Nicht gesendet: Der Dienst hat versagt."
 
 
-def test_a_service_without_the_named_collections_is_said():
+def test_service_without_the_named_collections_is_reported():
     said = []
     with served({}) as service:
         assert asyncio.run(check_service(ServiceClient(service.url), {"ray"}, said.append)) and not said
@@ -126,7 +124,7 @@ def test_a_service_without_the_named_collections_is_said():
     assert said == ["the service has no published index of gone; those that it has: ray"]
 
 
-def test_a_bot_that_the_platform_refuses_is_well_until_it_ends():
+def test_bot_refused_by_the_platform_is_healthy_until_it_ends():
     async def refuse(stop):
         raise ChatRefused("the token is not good")
 

@@ -16,7 +16,7 @@ def texts(folder):
 
 
 @pytest.mark.parametrize("has_folder", [True, False])
-def test_a_message_is_taken_once(tmp_path, has_folder):
+def test_message_is_taken_once(tmp_path, has_folder):
     inbox = Inbox(tmp_path if has_folder else None)
     assert inbox.take(ASKED).first == ""
     assert inbox.take(ASKED) is None
@@ -24,7 +24,7 @@ def test_a_message_is_taken_once(tmp_path, has_folder):
     assert inbox.take(ASKED) is None
 
 
-def test_of_two_processes_one_takes_it_and_it_stays_answered(tmp_path):
+def test_one_of_two_processes_takes_a_message_and_it_stays_answered(tmp_path):
     one, other = Inbox(tmp_path), Inbox(tmp_path)
     assert one.take(ASKED)
     assert other.take(ASKED) is None and list(other.left_over()) == []
@@ -34,7 +34,7 @@ def test_of_two_processes_one_takes_it_and_it_stays_answered(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["delivered again", "looked for"])
-def test_what_a_process_left_is_taken_over_with_its_first_message(tmp_path, how):
+def test_unfinished_messages_of_a_process_are_taken_over(tmp_path, how):
     ended = Inbox(tmp_path)
     ended.take(ASKED)
     ended.note(ASKED, "1.2")
@@ -45,13 +45,13 @@ def test_what_a_process_left_is_taken_over_with_its_first_message(tmp_path, how)
     assert list(following.left_over()) == [] and Inbox(tmp_path).take(ASKED) is None
 
 
-def test_a_file_of_someone_else_is_left_alone(tmp_path):
+def test_foreign_file_is_left_alone(tmp_path):
     (tmp_path / "x.json").write_text("what?")
     (tmp_path / "y.json").write_text(json.dumps({"asked": {"team": 1}, "first": ""}))
     assert list(Inbox(tmp_path).left_over()) == []
 
 
-def test_files_of_long_ago_are_deleted(tmp_path):
+def test_old_files_are_deleted(tmp_path):
     old = tmp_path / "old.json"
     old.write_text("{}")
     os.utime(old, (old.stat().st_mtime - KEEP_S - 60,) * 2)
@@ -59,7 +59,7 @@ def test_files_of_long_ago_are_deleted(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1 and not old.exists()
 
 
-def test_a_folder_that_can_not_be_made_costs_the_memory_of_restarts_alone(tmp_path):
+def test_impossible_folder_only_loses_the_memory_across_restarts(tmp_path):
     (tmp_path / "file").write_text("")
     inbox = Inbox(tmp_path / "file" / "slack")
     assert inbox.take(ASKED) and inbox.take(ASKED) is None
@@ -67,7 +67,7 @@ def test_a_folder_that_can_not_be_made_costs_the_memory_of_restarts_alone(tmp_pa
     inbox.close(ASKED)
 
 
-def test_a_disk_that_is_full_costs_no_answer(tmp_path):
+def test_full_disk_costs_no_answer(tmp_path):
     inbox = Inbox(tmp_path / "slack")
     (tmp_path / "slack").rmdir()
     assert inbox.take(ASKED)

@@ -22,25 +22,25 @@ FILE = "applications: [{name: raydex, import_path: 'serve.app:build', ARGS}]"
      "applications.0.deployments.0.name is 'Retriever', which `args` do not make: there are: Raydex"),
     ("route_prefx: /", "applications.0.route_prefx is unknown: did you mean route_prefix?"),
 ])  # fmt: skip
-def test_a_fault_is_one_line(tmp_path: Path, args: str, said: str) -> None:
+def test_mistake_is_reported_in_one_line(tmp_path: Path, args: str, said: str) -> None:
     (path := tmp_path / "serve.yaml").write_text(FILE.replace("ARGS", args))
     assert check_file(path) == [said]
 
 
-def test_the_files_that_come_along_are_ok() -> None:
+def test_bundled_files_are_valid() -> None:
     assert check_file(ROOT / "deploy" / "serve.yaml") == check_file(ROOT / "serve" / "config.yaml") == []
 
 
-def test_a_file_that_is_none_is_one_line(tmp_path: Path) -> None:
+def test_unusable_file_is_reported_in_one_line(tmp_path: Path) -> None:
     (path := tmp_path / "serve.yaml").write_text("a: [")
     assert len(check_file(path)) == len(check_file(tmp_path / "absent.yaml")) == 1
 
 
-def test_serve_gets_a_misspelt_key_as_one_line() -> None:
+def test_misspelled_key_is_reported_to_serve_in_one_line() -> None:
     with pytest.raises(NotDeployable, match=r"^setting placment is unknown: did you mean placement\?$"):
         build({"placment": {}})
 
 
-def test_the_names_are_those_of_the_deployments_that_are_made() -> None:
+def test_names_match_the_created_deployments() -> None:
     settings = Settings(database_url="postgresql://", placement={"retriever": "deployment"})
     assert deployment_names(settings) == ["Raydex", "Retriever"]

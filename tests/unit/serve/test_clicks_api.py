@@ -31,14 +31,14 @@ def click(client: TestClient, id: str, source: str = SHOWN) -> bool:
     return bool(reply.json()["recorded"])
 
 
-def test_a_source_of_a_search_is_recorded_once_with_what_was_searched_for(client: TestClient, store: FakeStore) -> None:
+def test_search_click_is_recorded_once_with_the_searched_text(client: TestClient, store: FakeStore) -> None:
     id = client.post("/search", json={"question": "How do I read CSV?"}).json()["id"]
     assert id.startswith(SEARCH_PREFIX)
     assert [click(client, id), click(client, id), click(client, id)] == [True, False, False]
     assert store.clicks == {("How do I read CSV?", SHOWN)}
 
 
-def test_what_was_not_shown_or_is_forged_changes_nothing(client: TestClient, store: FakeStore) -> None:
+def test_click_on_an_unshown_or_forged_source_changes_nothing(client: TestClient, store: FakeStore) -> None:
     id = client.post("/search", json={"question": "How do I read CSV?"}).json()["id"]
     whole = base64.urlsafe_b64decode(id.removeprefix(SEARCH_PREFIX) + "==")
     changed = SEARCH_PREFIX + base64.urlsafe_b64encode(whole.replace(b"CSV", b"SQL")).decode().rstrip("=")
@@ -56,11 +56,11 @@ def test_what_was_not_shown_or_is_forged_changes_nothing(client: TestClient, sto
     "body",
     [{}, {"id": "x"}, {"id": "", "source": "u"}, {"id": "x", "source": "u" * 9_000}, {"id": "x\0", "source": "u"}],
 )
-def test_a_click_that_is_none_is_refused(client: TestClient, body: dict[str, str]) -> None:
+def test_invalid_click_is_refused(client: TestClient, body: dict[str, str]) -> None:
     assert client.post("/clicks", json=body).status_code == 422
 
 
-def test_the_id_of_a_search_ends_after_a_day(engine: FakeEngine, store: FakeStore) -> None:
+def test_search_id_expires_after_a_day(engine: FakeEngine, store: FakeStore) -> None:
     now = [1_000_000.0]
     ids = SearchIds(ServiceSecret(store, DatabaseThreads()), clock=lambda: now[0])  # type: ignore[arg-type]
 
@@ -76,14 +76,14 @@ def test_the_id_of_a_search_ends_after_a_day(engine: FakeEngine, store: FakeStor
     assert asyncio.run(ages()) == [True, True, False]
 
 
-def test_a_key_counts_no_click_in_a_collection_that_it_may_not_ask(app: FastAPI, client, store: FakeStore) -> None:
+def test_key_counts_no_click_in_a_forbidden_collection(app: FastAPI, client, store: FakeStore) -> None:
     id = client.post("/search", json={"question": "How?"}).json()["id"]
     other = TestClient(with_key(app, Key("other", ("ask",), collections=("elsewhere",))))
     assert not click(other, id)
     assert store.clicks == set()
 
 
-def test_nothing_is_recorded_where_recording_is_off(engine: FakeEngine, store: FakeStore) -> None:
+def test_nothing_is_recorded_if_recording_is_off(engine: FakeEngine, store: FakeStore) -> None:
     client = TestClient(create_app(engine, store, recorder=MemoryRecorder(enabled=False)))  # type: ignore[arg-type]
     assert client.post("/search", json={"question": "How?"}).json()["id"] == ""
     store.hold_shared_answer("a")
@@ -91,7 +91,7 @@ def test_nothing_is_recorded_where_recording_is_off(engine: FakeEngine, store: F
     assert store.clicks == set()
 
 
-def test_a_search_works_while_the_database_is_away(engine: FakeEngine, store: FakeStore) -> None:
+def test_search_works_while_the_database_is_unreachable(engine: FakeEngine, store: FakeStore) -> None:
     async def make() -> str:
         found = await engine.asearch(Question("q", collection="docs"))
         store.away = True
@@ -100,7 +100,7 @@ def test_a_search_works_while_the_database_is_away(engine: FakeEngine, store: Fa
     assert asyncio.run(make()) == ""
 
 
-def test_readers_may_report_clicks_and_they_cost_what_a_rating_costs() -> None:
+def test_readers_can_report_clicks_at_the_cost_of_a_rating() -> None:
     assert scope_of("/clicks") == scope_of("/feedback") == "ask"
     assert QUICK.fullmatch("/clicks")
     assert not ANSWERING.fullmatch("/clicks")

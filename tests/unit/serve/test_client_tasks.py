@@ -48,7 +48,7 @@ def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-def test_a_model_answers_a_task_as_it_stands_and_nobody_records_it(retriever: Retriever) -> None:
+def test_model_answers_a_client_task_verbatim_without_a_record(retriever: Retriever) -> None:
     written, recorder = {"role": "system", "content": "Be brief."}, MemoryRecorder()
     with ScriptedLLM(default=JSON) as llm:
         engine = QueryEngine(
@@ -72,7 +72,7 @@ def test_a_model_answers_a_task_as_it_stands_and_nobody_records_it(retriever: Re
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task["of"])
-def test_without_a_model_the_reply_is_empty_and_valid(retriever: Retriever, task: dict[str, Any]) -> None:
+def test_reply_without_a_model_is_empty_and_valid(retriever: Retriever, task: dict[str, Any]) -> None:
     recorder = MemoryRecorder()
     fill = {"{chat}": "USER: How are csv files loaded?\nASSISTANT: In steps.", "{ask}": "How are csv files loaded?"}
     texts = {role: task[role] for role in ("system", "user") if role in task}
@@ -90,7 +90,7 @@ def test_without_a_model_the_reply_is_empty_and_valid(retriever: Retriever, task
 
 
 @pytest.mark.parametrize("reply", [Reply(status=500, error="broken"), Reply(status=400, error="too long"), Reply("")])
-def test_a_model_that_fails_leaves_the_empty_reply(retriever: Retriever, reply: Reply) -> None:
+def test_failing_model_leaves_the_empty_reply(retriever: Retriever, reply: Reply) -> None:
     with ScriptedLLM(default=reply) as llm:
         engine = QueryEngine(retriever, llm=LLM("m", base_url=llm.url))
         with run_server(create_app(engine, FakeStore())) as url:  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ def test_a_model_that_fails_leaves_the_empty_reply(retriever: Retriever, reply: 
     assert whole.raydex["degraded"] == ["llm:llm"]
 
 
-def test_a_task_to_a_collection_that_does_not_exist_is_refused(retriever: Retriever) -> None:
+def test_task_for_an_unknown_collection_is_refused(retriever: Retriever) -> None:
     with (
         run_server(create_app(QueryEngine(retriever), FakeStore())) as url,  # type: ignore[arg-type]
         pytest.raises(openai.NotFoundError),

@@ -82,7 +82,7 @@ async def deaf(port: int) -> asyncio.StreamWriter:
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", b"HTTP/1.1 200 OK\r\n"),
     ],
 )
-async def test_a_head_that_is_late_ends_its_connection(sent: bytes, ends: bytes) -> None:
+async def test_late_request_head_ends_its_connection(sent: bytes, ends: bytes) -> None:
     async with listening(head_timeout_s=0.2) as port:
         reader, writer = await connect(port, sent)
         found = await asyncio.wait_for(reader.read(), 30)
@@ -90,7 +90,7 @@ async def test_a_head_that_is_late_ends_its_connection(sent: bytes, ends: bytes)
     assert found.startswith(ends)
 
 
-async def test_a_head_that_trickles_in_is_late_too() -> None:
+async def test_trickling_request_head_is_late_too() -> None:
     async def trickle(writer: asyncio.StreamWriter) -> None:
         while True:
             writer.write(b"a")
@@ -105,7 +105,7 @@ async def test_a_head_that_trickles_in_is_late_too() -> None:
     assert b" 408 " in status
 
 
-async def test_a_head_without_an_end_is_refused() -> None:
+async def test_endless_request_head_is_refused() -> None:
     async with listening() as port:
         reader, writer = await connect(port, b"GET / HTTP/1.1\r\nX-A: ")
         sent, status = 0, asyncio.create_task(reader.readline())
@@ -129,7 +129,7 @@ async def test_many_idle_connections_leave_room_for_others() -> None:
     assert ended[:20] == [True] * 20 and ended[22:] == [False] * 8 and found.startswith(b"HTTP/1.1 200")
 
 
-async def test_a_connection_is_used_again_after_a_reply_and_a_slow_body() -> None:
+async def test_connection_is_reused_after_a_reply_and_a_slow_body() -> None:
     async with listening(head_timeout_s=0.2) as port:
         reader, writer = await connect(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n")
         await asyncio.sleep(0.4)  # bodies have a limit of their own
@@ -143,7 +143,7 @@ async def test_a_connection_is_used_again_after_a_reply_and_a_slow_body() -> Non
 
 
 @pytest.mark.parametrize("limits", [{"stalled": 2}, {"stall_s": 0.2}])
-async def test_replies_that_nobody_reads_hold_up_nobody(limits: dict[str, float]) -> None:
+async def test_unread_replies_delay_nobody(limits: dict[str, float]) -> None:
     async with listening(**limits) as port:  # type: ignore[arg-type]
         readers = [await deaf(port) for _ in range(3 * PLACES)]
         found = await reply(port)
@@ -152,7 +152,7 @@ async def test_replies_that_nobody_reads_hold_up_nobody(limits: dict[str, float]
     assert found.startswith(b"HTTP/1.1 200")
 
 
-async def test_a_reader_that_is_slow_but_reads_gets_all() -> None:
+async def test_slow_reader_gets_the_whole_reply() -> None:
     async with listening(stall_s=1.5, stalled=1) as port:
         reader, writer = await connect(port, b"GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         size = 0

@@ -21,7 +21,7 @@ def asking() -> TestClient:
 @pytest.mark.parametrize(
     "path", ["/session", "/query", "/query/stream", "/search", "/feedback", "/clicks", "/answers/x/share"]
 )
-def test_a_preflight_of_a_bound_origin_is_answered_where_readers_ask(asking: TestClient, path: str) -> None:
+def test_preflight_of_a_bound_origin_is_answered_on_reader_routes(asking: TestClient, path: str) -> None:
     reply = asking.options(path, headers={"Origin": DOCS, **ASKS})
     assert reply.status_code == 204 and reply.headers["Access-Control-Allow-Origin"] == DOCS
     assert reply.headers["Vary"] == "Origin" and "Access-Control-Allow-Credentials" not in reply.headers
@@ -34,13 +34,13 @@ def test_a_preflight_of_a_bound_origin_is_answered_where_readers_ask(asking: Tes
     "origin", [EVIL, "null", DOCS + ".evil.test", "http://docs.test", DOCS + ":8443", DOCS.upper()]
 )
 @pytest.mark.parametrize("path", ["/session", "/query"])
-def test_a_preflight_of_any_other_origin_is_refused(asking: TestClient, path: str, origin: str) -> None:
+def test_preflight_of_any_other_origin_is_refused(asking: TestClient, path: str, origin: str) -> None:
     reply = asking.options(path, headers={"Origin": origin, **ASKS})
     assert reply.status_code in (401, 403) and "Access-Control-Allow-Origin" not in reply.headers
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/chat/completions", "/docs", "/admin/status", "/openapi.json"])
-def test_no_preflight_of_a_bound_origin_is_answered_elsewhere(asking: TestClient, path: str) -> None:
+def test_preflight_of_a_bound_origin_is_refused_on_other_routes(asking: TestClient, path: str) -> None:
     reply = asking.options(path, headers={"Origin": DOCS, **ASKS})
     assert reply.status_code in (401, 403) and "Access-Control-Allow-Origin" not in reply.headers
 
@@ -56,7 +56,7 @@ OPENAI_JS = (
     "authorization,content-type,user-agent", "api-key,content-type,openai-organization,openai-project",
     "content-type,http-referer,x-title", "idempotency-key",
 ])  # fmt: skip
-def test_a_client_may_send_its_own_headers_to_v1_from_a_named_origin(names: str) -> None:
+def test_client_can_send_its_own_headers_to_v1_from_a_listed_origin(names: str) -> None:
     asks = {"Origin": BLOG, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": names}
     app = client(guarded(GuardedStore(), cors_origins=[BLOG]))
     reply = app.options("/v1/chat/completions", headers=asks)
@@ -73,7 +73,7 @@ def test_a_client_may_send_its_own_headers_to_v1_from_a_named_origin(names: str)
     "x-forwarded-for", "Forwarded", "X-Real-IP", "x-forwarded-prefix", "cookie", "host", "a b", "x\x7f", "é", "*",
     "x" * 101, ",".join(f"x-{n}" for n in range(1_000)),
 ])  # fmt: skip
-def test_what_proxies_say_and_what_is_no_name_is_not_allowed_on_v1(names: str) -> None:
+def test_proxy_headers_and_invalid_names_are_not_allowed_on_v1(names: str) -> None:
     asks = {"Origin": BLOG, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": names}
     sent = [(name, value.encode("utf-8")) for name, value in asks.items()]
     reply = client(guarded(GuardedStore(), cors_origins=[BLOG])).options("/v1/models", headers=sent)
@@ -82,7 +82,7 @@ def test_what_proxies_say_and_what_is_no_name_is_not_allowed_on_v1(names: str) -
     assert names.lower() not in allowed and len(allowed) < 60 and all(name.isascii() for name in allowed)
 
 
-def test_what_was_ignored_is_readable() -> None:
+def test_ignored_fields_header_is_exposed() -> None:
     reply = client(guarded(GuardedStore(), cors_origins=[BLOG])).get("/health", headers={"Origin": BLOG})
     assert {"X-Raydex-Ignored", "X-Request-ID", "Retry-After"} <= set(
         reply.headers["Access-Control-Expose-Headers"].split(", ")
@@ -100,7 +100,7 @@ def test_errors_and_limits_are_readable_too() -> None:
         assert "Retry-After" in reply.headers["Access-Control-Expose-Headers"]
 
 
-def test_an_origin_that_was_bound_stays_readable_while_the_database_is_away(monkeypatch):
+def test_bound_origin_stays_readable_while_the_database_is_unreachable(monkeypatch):
     asking = client(guarded(store := GuardedStore()))
     assert asking.options("/query", headers={"Origin": BLOG, **ASKS}).status_code == 204
     store.away = True
@@ -132,7 +132,7 @@ def test_an_origin_that_was_bound_stays_readable_while_the_database_is_away(monk
         ({"origin": "https://blog.test", "sec-fetch-site": "cross-site"}, False),  # named by the operator
     ],
 )
-def test_whose_page_sent_a_request(headers: dict[str, str], foreign: bool) -> None:
+def test_origin_of_the_requesting_page(headers: dict[str, str], foreign: bool) -> None:
     sent = [(name.encode(), value.encode()) for name, value in {"host": "ask.test", **headers}.items()]
     assert is_foreign({"type": "http", "headers": sent}, {BLOG}) is foreign
 
@@ -147,7 +147,7 @@ def test_whose_page_sent_a_request(headers: dict[str, str], foreign: bool) -> No
         ("http://[::1]:80", "http://[::1]"),
     ],
 )
-def test_an_origin_is_written_as_browsers_send_it(written: str, sent: str) -> None:
+def test_origin_is_written_as_browsers_send_it(written: str, sent: str) -> None:
     assert normal_origin(written) == sent
 
 
@@ -156,7 +156,7 @@ def test_an_origin_is_written_as_browsers_send_it(written: str, sent: str) -> No
     ["", "*", "null", "docs.example.com", "https://docs.example.com/en", "https://*.example.com", "ftp://a.b",
      "https://me@docs.example.com", "https://docs.example.com?x", "https://docs.example.com:99999", "https://a b"],
 )  # fmt: skip
-def test_what_is_no_origin_is_refused_with_its_text(written: str) -> None:
+def test_invalid_origin_is_refused_with_its_text(written: str) -> None:
     with pytest.raises(BadKey, match="write it as the browser shows it"):
         normal_origin(written)
 
@@ -173,7 +173,7 @@ def test_every_reply_has_security_headers(asking: TestClient, path: str) -> None
     assert policy.startswith("default-src 'none'") and "unsafe" not in policy
 
 
-def test_a_slash_at_the_end_of_a_path_is_left_within_the_path_that_a_proxy_gave_the_service(asking: TestClient) -> None:
+def test_trailing_slash_redirects_relative_to_the_path_of_a_proxy(asking: TestClient) -> None:
     moved = asking.get("/docs/?a=b%2Fc", headers=bearer(SECRET))
     assert (moved.status_code, moved.headers["Location"]) == (307, "../docs?a=b%2Fc")
 
@@ -186,7 +186,7 @@ def test_a_slash_at_the_end_of_a_path_is_left_within_the_path_that_a_proxy_gave_
         (["self", "https://Docs.Example.com/"], "frame-ancestors 'self' https://docs.example.com", None),
     ],
 )
-def test_who_may_frame_the_page_is_a_setting(setting: list[str], policy: str, old: str | None) -> None:
+def test_framing_of_the_page_is_a_setting(setting: list[str], policy: str, old: str | None) -> None:
     ancestors = Settings(frame_ancestors=setting).frame_ancestors
     headers = client(guarded(GuardedStore(), frame_ancestors=ancestors)).get("/").headers
     assert headers["Content-Security-Policy"].endswith(f"; {policy}") and headers.get("X-Frame-Options") == old
@@ -194,6 +194,6 @@ def test_who_may_frame_the_page_is_a_setting(setting: list[str], policy: str, ol
 
 @pytest.mark.parametrize("setting", ["frame_ancestors", "cors_origins"])
 @pytest.mark.parametrize("written", ["docs.example.com", "https://a.b; script-src *", "https://a.b/\r\nX: y"])
-def test_an_origin_of_the_settings_that_is_none_is_refused(setting, written):
+def test_invalid_origin_in_the_settings_is_refused(setting, written):
     with pytest.raises(ValueError, match="write it as the browser shows it"):
         Settings(**{setting: [written]})

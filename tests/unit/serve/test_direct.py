@@ -97,7 +97,7 @@ async def echoed(*body: Message, **more: Any) -> tuple[dict[str, Any], list[tupl
     return json.loads(seen), headers
 
 
-def test_a_replica_sees_the_request_as_it_was():
+def test_replica_sees_the_original_request():
     headers = [
         (b"host", b"docs.example"), (b"x-request-id", b"r-1"), (b"cookie", b"a=b"), (b"content-length", b"5"),
         (b"accept", b"*/*"), (b"accept", b"text/html"), (b"connection", b"keep-alive, x"), (b"te", b"trailers"),
@@ -113,7 +113,7 @@ def test_a_replica_sees_the_request_as_it_was():
     assert not {"date", "server", "connection"} & {n for n, _ in reply}  # the proxy's server writes its own
 
 
-async def test_a_question_that_dies_with_its_replica_is_503_with_its_id():
+async def test_question_that_dies_with_its_replica_is_503_with_its_id():
     heads = list[str]()
 
     async def dies(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -127,7 +127,7 @@ async def test_a_question_that_dies_with_its_replica_is_503_with_its_id():
     assert status == 503 and f"x-request-id: {dict(headers)['x-request-id']}\r\n" in heads[0]
 
 
-def test_the_sender_can_forge_neither_address_nor_scheme():
+def test_sender_can_forge_neither_address_nor_scheme():
     forged = [(b"x-forwarded-for", b"127.0.0.1"), (b"X-Forwarded-For", b"127.0.0.1"), (b"x-forwarded-proto", b"https")]
     seen, _ = asyncio.run(echoed(headers=[(n.lower(), v) for n, v in forged]))
     assert (seen["client"], seen["scheme"]) == (READER, "http")
@@ -137,7 +137,7 @@ def test_the_sender_can_forge_neither_address_nor_scheme():
     assert over_tls["scheme"] == "https"
 
 
-async def test_a_replica_hears_that_its_client_has_left():
+async def test_replica_is_told_that_its_client_left():
     ended, came, parts = asyncio.Event(), asyncio.Event(), list[bytes]()
 
     async def streaming(scope: Scope, receive: Receive, send: Send) -> None:
@@ -171,45 +171,45 @@ async def test_a_replica_hears_that_its_client_has_left():
     {"path": "/-/healthz"}, {"raw_path": b"*"}, {"raw_path": b"/\xc3\xa9"}, {"raw_path": b"/a#b"},
     {"headers": [(b"x-name", b"\xe9")]},
 ])  # fmt: skip
-def test_what_is_not_plain_goes_through_ray(more: dict[str, Any]):
+def test_unusual_requests_go_through_ray(more: dict[str, Any]):
     status, _, _ = asyncio.run(reply_of(DirectToReplica(ray, Ports(1)), *asked(**more)))
     assert status == 299
 
 
 @pytest.mark.parametrize("path", ["/-/routes", "/-/", "/-/metrics", "/docs/-/routes"])
-def test_what_the_proxy_knows_of_its_applications_is_told_nobody(path: str):
+def test_application_list_of_the_proxy_is_not_exposed(path: str):
     more = {"root_path": "/docs"} if path.startswith("/docs") else {}
     status, _, _ = asyncio.run(reply_of(DirectToReplica(ray, Ports(1)), *asked(path=path, **more)))
     assert status == 404
 
 
-def test_a_long_body_is_passed_whole():
+def test_long_body_is_passed_completely():
     seen, _ = asyncio.run(
         echoed(*({"type": "http.request", "body": b"x" * 40_000, "more_body": n < 3} for n in range(4)))
     )
     assert len(seen["body"]) == 160_000
 
 
-async def test_a_body_that_its_client_did_not_finish_is_not_passed():
+async def test_unfinished_body_is_not_passed():
     cut = [{"type": "http.request", "body": b"delete all but", "more_body": True}, {"type": "http.disconnect"}]
     async with serving(echo) as port, direct(ray, Ports(port)) as proxy:
         with pytest.raises(IndexError):  # no reply
             await reply_of(proxy, *asked(cut))
 
 
-def test_a_body_ends_where_the_proxy_saw_its_end():
+def test_body_ends_where_the_proxy_saw_its_end():
     """Not where a Content-Length beside chunks says: the rest would be the next request."""
     chunked = [(b"content-length", b"2"), (b"transfer-encoding", b"chunked")]
     seen, _ = asyncio.run(echoed({"type": "http.request", "body": b"hello"}, headers=chunked))
     assert seen["body"] == "hello"
 
 
-def test_a_replica_puts_the_root_path_before_the_path_itself():
+def test_replica_puts_the_root_path_before_the_path():
     seen, _ = asyncio.run(echoed(root_path="/docs", path="/docs/a b", raw_path=b"/docs/a%20b"))
     assert seen["target"] == "/a%20b"
 
 
-async def test_a_replica_that_takes_no_connection_is_passed_over():
+async def test_unreachable_replica_is_skipped():
     async with serving(echo) as port:
         pass
     async with serving(echo) as other, direct(ray, Ports(port, other)) as proxy:
@@ -228,7 +228,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> RunningReplicas:
     return RunningReplicas()
 
 
-def test_the_replica_with_the_fewest_requests_of_the_longest_prefix_comes_first(known: RunningReplicas):
+def test_least_busy_replica_of_the_longest_prefix_comes_first(known: RunningReplicas):
     assert known.ports_for("/query") == []
     known.take_routes({"docs": SimpleNamespace(route="/"), "llm": SimpleNamespace(route="/llm")})
     known.take("docs", running(("here", 30_000), ("here", None), ("there", 30_001), ("here", 30_002)))
@@ -242,7 +242,7 @@ def test_the_replica_with_the_fewest_requests_of_the_longest_prefix_comes_first(
     assert known.ports_for("/query") == known.ports_for("/llm/v1/models") == []
 
 
-async def test_questions_that_come_at_once_are_shared_among_the_replicas(known: RunningReplicas):
+async def test_concurrent_questions_are_spread_over_the_replicas(known: RunningReplicas):
     """Their heads are there before the body of any is."""
     asked_of, all_here = Counter[int](), asyncio.Barrier(8)  # an early end would make room for one more
     known.ports_for("/")

@@ -34,7 +34,7 @@ def ask(client: TestClient, way: str, collection: str = "docs", **more: Any) -> 
     StoreUnavailable("gone"), ModelNotReady("m"), StepUnavailable("the agent is full"), TimeoutError(),
     RuntimeError("a bug"), TemplateError("the template qa does not use: tone"),
 ], ids=lambda error: type(error).__name__)  # fmt: skip
-def test_a_question_that_fails_is_recorded_once_with_its_error(client, engine, recorder, way, error):
+def test_failed_question_is_recorded_once_with_its_error(client, engine, recorder, way, error):
     engine.fails = error
     reply = ask(client, way, mode="refine")
     assert reply.status_code >= 400
@@ -46,9 +46,7 @@ def test_a_question_that_fails_is_recorded_once_with_its_error(client, engine, r
 
 @pytest.mark.parametrize("way", ["query/stream", "chat streamed"])
 @pytest.mark.parametrize("error", [StepUnavailable("the agent is full"), RuntimeError("a bug")], ids=repr)
-def test_a_stream_that_breaks_after_its_first_words_is_recorded_once_by_the_id_that_it_names(
-    client, engine, recorder, way, error
-):
+def test_broken_stream_is_recorded_once_under_its_announced_id(client, engine, recorder, way, error):
     engine.fails_midway = error
     reply = ask(client, way)
     assert reply.status_code == 200 and (str(error) in reply.text) == isinstance(error, StepUnavailable)
@@ -60,13 +58,13 @@ def test_a_stream_that_breaks_after_its_first_words_is_recorded_once_by_the_id_t
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("refused", [{"collection": "nope"}, {"mode": "haiku"}])
-def test_what_the_engine_refuses_is_recorded(client, recorder, way, refused):
+def test_question_refused_by_the_engine_is_recorded(client, recorder, way, refused):
     assert ask(client, way, **refused).status_code in (400, 404, 422)
     assert len(recorder.failures) == 1 and recorder.rows == []
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_answer_and_a_request_that_is_not_valid_are_no_failures(client, recorder, way):
+def test_answers_and_invalid_requests_are_not_failures(client, recorder, way):
     assert ask(client, way, k=0).status_code in (400, 422)
     assert recorder.failures == recorder.rows == []
     assert ask(client, way).status_code == 200

@@ -22,7 +22,7 @@ def asking(**policy: bool) -> TestClient:
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @pytest.mark.parametrize("path", ["/nowhere", "/guide/intro.html", "/web/no.js", "/admin/no", "/v1/no", "/a"])
-def test_a_wrong_address_is_a_page_that_says_so(policy: dict[str, bool], path: str) -> None:
+def test_wrong_address_is_a_page_that_says_so(policy: dict[str, bool], path: str) -> None:
     opened = asking(**policy).get(path, headers=BROWSER)
     assert opened.status_code == 404 and opened.headers["content-type"].startswith("text/html")
     assert "There is no such page" in opened.text and "API key" not in opened.text
@@ -49,14 +49,14 @@ def test_other_programs_get_json(policy: dict[str, bool], accept: str) -> None:
     ("/query", 405, "There is no such page"),
     ("/collections/nowhere", 404, "Something went wrong"),
 ])  # fmt: skip
-def test_whatever_fails_in_a_browser_is_a_page(path: str, status: int, said: str) -> None:
+def test_any_failure_in_a_browser_is_a_page(path: str, status: int, said: str) -> None:
     opened = asking(public=True).get(path, headers=BROWSER)
     assert opened.status_code == status and said in opened.text and opened.text.startswith("<!doctype html>")
     head = asking(public=True).head(path, headers=BROWSER)
     assert head.status_code == status and head.headers["content-type"].startswith("text/html")
 
 
-def test_a_page_of_a_failure_runs_nothing_and_shows_no_markup_of_others() -> None:
+def test_failure_page_runs_nothing_and_escapes_foreign_markup() -> None:
     opened = asking().get("/collections/<script>alert(1)</script>", headers=BROWSER)
     assert "<script" not in opened.text
     policy = opened.headers["content-security-policy"]
@@ -65,11 +65,11 @@ def test_a_page_of_a_failure_runs_nothing_and_shows_no_markup_of_others() -> Non
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_of_a_failure_is_in_the_readers_language(language: str) -> None:
+def test_failure_page_is_in_the_language_of_the_reader(language: str) -> None:
     opened = asking(public=True).get("/nowhere", headers={**BROWSER, "Accept-Language": f"tlh,{language};q=0.8"})
     assert read_texts(language)["page"]["no_page"] in opened.text and f'<html lang="{language}">' in opened.text
 
 
-def test_who_holds_a_key_learns_the_same_of_a_wrong_path() -> None:
+def test_key_holder_gets_the_same_reply_for_a_wrong_path() -> None:
     for token in (SECRET, ADMIN, "rdx_" + "c" * 43):
         assert asking().get("/nowhere", headers=bearer(token)).status_code == 404

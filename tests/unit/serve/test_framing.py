@@ -90,7 +90,7 @@ LAST = b"GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 @pytest.mark.parametrize(("connection", "upgrade"), UPGRADES)
 @pytest.mark.parametrize("framing", ["length", "chunks"])
-async def test_an_upgrade_is_ignored_and_its_body_read_at_every_split(connection, upgrade, framing):
+async def test_upgrade_is_ignored_and_its_body_read_at_every_split(connection, upgrade, framing):
     asked = b"Connection: %s\r\nUpgrade: %s\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n" % (connection, upgrade)
     sent = post(asked, LENGTH) + BODY if framing == "length" else post(asked, CHUNKED) + CHUNKS
     async with listening() as (port, app):
@@ -101,14 +101,14 @@ async def test_an_upgrade_is_ignored_and_its_body_read_at_every_split(connection
             assert ANSWER.findall(found) == [b"200", b"200"]
 
 
-async def test_the_bytes_of_an_upgrade_may_come_one_by_one():
+async def test_bytes_of_an_upgrade_can_arrive_one_by_one():
     sent = post(b"Connection: Upgrade\r\nUpgrade: h2c\r\n", LENGTH) + BODY + LAST
     async with listening() as (port, app):
         await ask(port, *(sent[n : n + 1] for n in range(len(sent))))
         assert app.seen == [("/query", BODY), ("/last", b"")]
 
 
-async def test_a_web_socket_is_answered_as_what_it_is_without_one():
+async def test_websocket_request_is_answered_as_a_plain_request():
     sent = (
         b"GET /a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n"
     )
@@ -157,7 +157,7 @@ WRONG_BODIES = {
 
 
 @pytest.mark.parametrize("sent", WRONG.values(), ids=list(WRONG))
-async def test_a_head_that_can_be_read_in_two_ways_ends_its_connection(sent):
+async def test_ambiguous_request_head_ends_its_connection(sent):
     async with listening() as (port, app):
         for at in {*range(0, len(sent), 7), len(sent)}:
             first = await ask(port, sent[:at], sent[at:] + HIDDEN)
@@ -170,7 +170,7 @@ async def test_a_head_that_can_be_read_in_two_ways_ends_its_connection(sent):
 
 @pytest.mark.parametrize("body", WRONG_BODIES.values(), ids=list(WRONG_BODIES))
 @pytest.mark.parametrize("asked", [b"", b"Connection: upgrade\r\nUpgrade: h2c\r\n"])
-async def test_chunks_that_can_be_read_in_two_ways_end_their_connection(body, asked):
+async def test_ambiguous_chunks_end_their_connection(body, asked):
     async with listening() as (port, app):
         found = await ask(port, post(asked, CHUNKED), body + HIDDEN)
         assert ANSWER.findall(found) in ([b"400"], [b"431"]) and app.seen == []
@@ -180,7 +180,7 @@ async def test_chunks_that_can_be_read_in_two_ways_end_their_connection(body, as
         assert app.seen == [("/hidden", b"")]
 
 
-async def test_trailers_are_no_headers():
+async def test_trailers_are_not_headers():
     lines = b"X-Forwarded-For: 203.0.113.9\r\nAuthorization: Bearer a\r\nConnection: upgrade\r\nUpgrade: h2c\r\n"
     async with listening() as (port, app):
         await ask(port, post(CHUNKED) + CHUNKS[:-2] + lines + b"\r\n" + LAST)
@@ -188,7 +188,7 @@ async def test_trailers_are_no_headers():
         assert not {b"x-forwarded-for", b"authorization", b"upgrade"} & app.headers[0].keys()
 
 
-async def test_a_reply_under_way_is_not_cut_by_what_follows_it():
+async def test_running_reply_is_not_cut_by_the_next_request():
     go = asyncio.Event()
 
     async def slow(scope: Scope, receive: Receive, send: Send) -> None:
@@ -208,7 +208,7 @@ async def test_a_reply_under_way_is_not_cut_by_what_follows_it():
 # ------------------------------------------------------------------------------------------- work, counted
 
 
-async def test_requests_of_one_piece_are_parsed_as_they_are_answered():
+async def test_pipelined_requests_are_parsed_as_they_are_answered():
     class Hangs(Echo):
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
             self.seen.append((scope["path"], b""))
@@ -234,7 +234,7 @@ async def test_requests_of_one_piece_are_parsed_as_they_are_answered():
     assert len(app.seen) == 1 and parsed <= PIECE_BYTES // len(HIDDEN) + 1
 
 
-async def test_all_requests_of_one_piece_are_answered_in_their_order():
+async def test_pipelined_requests_are_answered_in_order():
     sent = b"".join(post(b"Content-Length: 3\r\n", path=b"/%d" % n) + b"%03d" % n for n in range(500))
     async with listening() as (port, app):
         found = await ask(port, sent + LAST)
@@ -242,7 +242,7 @@ async def test_all_requests_of_one_piece_are_answered_in_their_order():
     assert app.seen == [*((f"/{n}", b"%03d" % n) for n in range(500)), ("/last", b"")]
 
 
-async def test_an_address_begins_no_more_requests_than_it_has_turns():
+async def test_address_starts_no_more_requests_than_its_turns():
     """However many it sends at once; a connection that asks for the first time goes next."""
     async with listening(turns=AddressTurns(20.0, 5.0, 1_000)) as (port, app):
         began = asyncio.get_running_loop().time()
@@ -273,7 +273,7 @@ async def test_large_bodies_count_as_several_requests(chunked: bool):
     assert passed > 1.0  # 33 turns before the last one, of which 10 were there
 
 
-async def test_small_bodies_of_one_connection_do_not_add_up():
+async def test_small_bodies_of_one_connection_are_not_summed():
     body = b"x" * (BYTES_OF_TURN - 1)
     turns = AddressTurns(20.0, 10.0, 1_000)
     turns.charge = Mock()  # type: ignore[method-assign]
@@ -283,7 +283,7 @@ async def test_small_bodies_of_one_connection_do_not_add_up():
     assert len(app.seen) == 3 and not turns.charge.called
 
 
-async def test_where_too_many_wait_the_first_of_them_is_refused():
+async def test_first_waiting_request_is_refused_if_too_many_wait():
     async with listening(turns=AddressTurns(0.01, 1.0, 2)) as (port, app):
         asking = [asyncio.create_task(ask(port, post(LENGTH)))]
         for _ in range(4):
@@ -314,7 +314,7 @@ async def test_another_address_does_not_wait():
     assert line.notes == ["busy 0 begins", "other begins"]
 
 
-async def test_a_question_passes_a_thousand_that_wait():
+async def test_question_passes_a_thousand_waiting_requests():
     line, busy = Line(AddressTurns(50.0, 1.0, 100)), Asker()
     for n in range(1_000):
         line.take("203.0.113.1", "waits", Asker() if n % 2 else busy)
@@ -325,5 +325,5 @@ async def test_a_question_passes_a_thousand_that_wait():
     assert line.notes == ["waits is refused", "question begins"]
 
 
-def test_no_rate_is_no_limit():
+def test_no_rate_means_no_limit():
     assert turns_of(0) is None and turns_of(60) is not None

@@ -54,7 +54,7 @@ def auth(token: str, scheme: str = "Bearer") -> dict[str, str]:
     return {"Authorization": f"{scheme} {token}"}
 
 
-def test_open_paths_need_no_key_and_every_other_path_needs_one(ring: Keyring) -> None:
+def test_only_open_paths_need_no_key(ring: Keyring) -> None:
     asking = client(ring, came_from="10.0.0.9")
     for path in ("/", "/health", "/health/ready"):
         assert asking.get(path).text == "open", path
@@ -68,17 +68,17 @@ def test_open_paths_need_no_key_and_every_other_path_needs_one(ring: Keyring) ->
     auth(UNKNOWN), auth(TOKEN[:-1]), auth(TOKEN + "a"), auth(""), auth(TOKEN, "Basic"), auth("rdx_" + "ü" * 43),
     {"Authorization": TOKEN}, {"X-API-Key": TOKEN}, auth("sk-other"),
 ])  # fmt: skip
-def test_what_is_no_valid_key_opens_nothing(ring: Keyring, headers: dict[str, str]) -> None:
+def test_invalid_key_opens_nothing(ring: Keyring, headers: dict[str, str]) -> None:
     sent = {name: value.encode("utf-8") for name, value in headers.items()}
     assert client(ring).get("/query", headers=sent).status_code == 401  # type: ignore[arg-type]
 
 
-def test_a_key_opens_and_is_known_to_the_application(ring: Keyring) -> None:
+def test_valid_key_is_known_to_the_application(ring: Keyring) -> None:
     assert client(ring).get("/query", headers=auth(TOKEN)).text == "ci"
     assert client(ring).get("/query", headers=auth(TOKEN, "bearer")).text == "ci"
 
 
-def test_admin_implies_query_and_query_not_admin(ring: Keyring) -> None:
+def test_admin_implies_query_but_query_does_not_imply_admin(ring: Keyring) -> None:
     assert client(ring).get("/query", headers=auth(ADMIN)).text == "boss"
     assert client(ring).get("/admin/keys", headers=auth(ADMIN)).text == "boss"
     refused = client(ring).get("/admin/keys", headers=auth(TOKEN))
@@ -86,7 +86,7 @@ def test_admin_implies_query_and_query_not_admin(ring: Keyring) -> None:
     assert client(ring, required=False).get("/admin").status_code == 403
 
 
-def test_a_database_that_is_away_opens_nothing_and_is_not_remembered(ring: Keyring) -> None:
+def test_unreachable_database_opens_nothing_and_is_not_cached(ring: Keyring) -> None:
     asking, ring.away = client(ring), True
     refused = asking.get("/query", headers=auth(TOKEN))
     assert refused.status_code == 503 and int(refused.headers["Retry-After"]) > 0 and "gone" in refused.json()["error"]
@@ -95,7 +95,7 @@ def test_a_database_that_is_away_opens_nothing_and_is_not_remembered(ring: Keyri
     assert asking.get("/query", headers=auth(TOKEN)).status_code == 200
 
 
-def test_a_database_that_hangs_ends_in_503_and_no_hang() -> None:
+def test_hanging_database_ends_in_503() -> None:
     go_on = threading.Event()
 
     class Hanging:
@@ -110,7 +110,7 @@ def test_a_database_that_hangs_ends_in_503_and_no_hang() -> None:
         go_on.set()
 
 
-async def test_a_lookup_is_kept_for_a_while_and_a_revoked_key_ends_with_it(ring: Keyring) -> None:
+async def test_lookup_is_cached_and_a_revoked_key_ends_with_it(ring: Keyring) -> None:
     now = [0.0]
     keys = KeyCache(ring, DatabaseThreads(), keep_s=30, clock=lambda: now[0])
     assert await keys.find(TOKEN) and await keys.find(TOKEN) and ring.asked == 1
@@ -122,7 +122,7 @@ async def test_a_lookup_is_kept_for_a_while_and_a_revoked_key_ends_with_it(ring:
     assert await keys.find(TOKEN) is None and ring.asked == 3
 
 
-async def test_guessing_fills_no_memory_and_nonsense_asks_no_database(ring: Keyring) -> None:
+async def test_guessed_keys_fill_no_memory_and_malformed_ones_are_not_looked_up(ring: Keyring) -> None:
     keys = KeyCache(ring, DatabaseThreads())
     for n in range(MOST_CACHED + 50):
         await keys.find("rdx_" + f"{n:043}")
@@ -152,7 +152,7 @@ async def test_guessing_fills_no_memory_and_nonsense_asks_no_database(ring: Keyr
         ("127.0.0.1", "127.0.0.1:8000", {"Forwarded": "for=10.0.0.9"}, 401),
     ],
 )
-def test_without_keys_this_machine_may_ask_and_no_other(ring, came_from, host, headers, status):
+def test_only_this_machine_can_query_without_keys(ring, came_from, host, headers, status):
     reply = client(ring, False, came_from, host).get("/query", headers=headers)
     assert reply.status_code == status
     if status == 200:
@@ -162,18 +162,18 @@ def test_without_keys_this_machine_may_ask_and_no_other(ring, came_from, host, h
         assert reply.json()["kind"] == ("bad_key" if headers == auth(UNKNOWN) else "no_key")
 
 
-def test_what_loopback_is_and_a_request_from_nowhere_is_not_local() -> None:
+def test_loopback_addresses_are_local_but_an_unknown_sender_is_not() -> None:
     assert all(map(is_loopback, ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost", "::ffff:127.0.0.1"]))
     others = ["0.0.0.0", "::", "", "10.0.0.1", "localhost.evil", "::ffff:10.0.0.1", "testclient"]
     assert not any(map(is_loopback, others))
     assert not is_local({"type": "http", "headers": [], "client": None})
 
 
-def test_a_web_socket_is_closed(ring: Keyring) -> None:
+def test_websocket_is_closed(ring: Keyring) -> None:
     with pytest.raises(WebSocketDisconnect), client(ring).websocket_connect("/query"):
         pass
 
 
-def test_a_path_is_taken_below_the_applications_root(ring: Keyring) -> None:
+def test_path_is_taken_below_the_root_of_the_application(ring: Keyring) -> None:
     below = TestClient(KeyCheck(echo, KeyCache(ring, DatabaseThreads()), True), root_path="/docs")
     assert below.get("/docs/health").status_code == 200 and below.get("/docs/query").status_code == 401

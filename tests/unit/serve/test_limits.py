@@ -54,7 +54,7 @@ def test_keys_are_off_by_default_only_on_loopback(host: str, required: bool | No
     assert are_keys_required(Policy(host=host, keys_required=required)) is needed
 
 
-def test_a_refusal_under_v1_has_the_shape_that_openais_clients_read(store: GuardedStore) -> None:
+def test_refusal_under_v1_has_the_format_of_openai(store: GuardedStore) -> None:
     refused = elsewhere(store).post("/v1/chat/completions")
     assert refused.status_code == 401 and refused.json()["error"]["code"] == "invalid_api_key"
 
@@ -62,7 +62,7 @@ def test_a_refusal_under_v1_has_the_shape_that_openais_clients_read(store: Guard
 # ------------------------------------------------------------------------------------------------ rate
 
 
-def test_beyond_its_rate_a_key_is_told_when_to_come_back(store, monkeypatch):
+def test_key_over_its_rate_is_told_when_to_retry(store, monkeypatch):
     asking = elsewhere(store, rate=2)
     first, second, third = (ask(asking, SECRET) for _ in range(3))
     assert [reply.status_code for reply in (first, second, third)] == [200, 200, 429]
@@ -74,27 +74,27 @@ def test_beyond_its_rate_a_key_is_told_when_to_come_back(store, monkeypatch):
     assert (refused.json()["kind"], refused.json()["retry_after"]) == ("rate", 30)
 
 
-def test_a_keys_own_rate_beats_the_services_and_zero_is_no_limit(store: GuardedStore) -> None:
+def test_rate_of_a_key_wins_over_the_service_and_zero_means_unlimited(store: GuardedStore) -> None:
     asking = elsewhere(store, rate=1)
     assert [ask(asking, SLOW).status_code for _ in range(3)] == [200, 200, 429]
     assert {ask(asking, FREE).status_code for _ in range(5)} == {200}
 
 
-def test_health_is_never_limited_and_refused_keys_take_nothing(store: GuardedStore) -> None:
+def test_health_is_never_limited_and_refused_keys_use_up_nothing(store: GuardedStore) -> None:
     asking = elsewhere(store, rate=1)
     assert {asking.get("/health").status_code for _ in range(3)} == {200}
     assert ask(asking, "rdx_" + "z" * 43).status_code == ask(asking, "wrong").status_code == 401
     assert store.left == {}
 
 
-def test_those_without_a_key_have_one_rate_together(store: GuardedStore) -> None:
+def test_clients_without_a_key_share_one_rate(store: GuardedStore) -> None:
     asking = here(store, anonymous_rate=1)
     assert [ask(asking).status_code for _ in range(2)] == [200, 429]
     unlimited = here(store, rate=1)
     assert {ask(unlimited).status_code for _ in range(3)} == {200}
 
 
-def test_a_rate_that_can_not_be_checked_lets_nothing_through(store, monkeypatch):
+def test_unverifiable_rate_lets_nothing_through(store, monkeypatch):
     def gone(*_: Any) -> TokenGrant:
         raise StoreUnavailable("gone")
 
@@ -107,7 +107,7 @@ def test_a_rate_that_can_not_be_checked_lets_nothing_through(store, monkeypatch)
 
 
 @pytest.mark.parametrize(("size", "status"), [(1000, 200), (1001, 413)])
-def test_a_body_may_be_as_large_as_said(store: GuardedStore, size: int, status: int) -> None:
+def test_body_size_limit_is_exact(store: GuardedStore, size: int, status: int) -> None:
     body, headers = json.dumps(QUESTION).ljust(size), {"Content-Type": "application/json", **bearer(SECRET)}
     reply = elsewhere(store, max_body_bytes=1000).post("/query", content=body, headers=headers)
     assert reply.status_code == status and (status == 200 or "1000 bytes" in reply.json()["error"])
@@ -146,26 +146,26 @@ PIECE = {"type": "http.request", "body": b"x" * 400, "more_body": True}
 
 
 @pytest.mark.parametrize(("length", "read"), [(None, 3), (b"5", 3), (b"-1", 3), (b"1001", 0)])
-def test_a_body_without_end_is_stopped_at_the_limit_or_unread_if_it_says_its_length(length: Any, read: int) -> None:
+def test_oversized_body_is_stopped_at_the_limit_or_not_read_at_all(length: Any, read: int) -> None:
     connection = Connection(PIECE)
     headers = [(b"content-length", length)] if length else []
     asyncio.run(BodyLimit(takes_body, 1000)(request(headers=headers), connection.receive, connection.send))
     assert connection.status == 413 and connection.received == read
 
 
-def test_a_body_in_pieces_comes_whole() -> None:
+def test_chunked_body_arrives_completely() -> None:
     connection = Connection(PIECE, PIECE, {"type": "http.request", "body": b"end", "more_body": False})
     asyncio.run(BodyLimit(takes_body, 1000)(request(), connection.receive, connection.send))
     assert connection.sent[1]["body"] == b"x" * 800 + b"end"
 
 
-def test_a_client_that_leaves_while_sending_reaches_no_application() -> None:
+def test_client_that_leaves_while_sending_reaches_no_application() -> None:
     connection = Connection(PIECE, {"type": "http.disconnect"})
     asyncio.run(BodyLimit(takes_body, 1000)(request(), connection.receive, connection.send))
     assert connection.sent == []
 
 
-def test_a_body_that_never_ends_is_not_waited_for() -> None:
+def test_endless_body_is_not_waited_for() -> None:
     async def never() -> Any:
         await asyncio.sleep(60)
 
@@ -174,7 +174,7 @@ def test_a_body_that_never_ends_is_not_waited_for() -> None:
     assert connection.status == 408
 
 
-def test_an_application_hears_that_its_client_has_gone() -> None:
+def test_application_is_told_that_its_client_left() -> None:
     heard = []
 
     async def listening(scope: Any, receive: Any, send: Any) -> None:
@@ -188,7 +188,7 @@ def test_an_application_hears_that_its_client_has_gone() -> None:
 # ------------------------------------------------------------------------------------------------ places
 
 
-async def test_beyond_its_places_a_replica_says_come_back_and_a_place_is_freed_however_a_question_ends() -> None:
+async def test_full_replica_says_come_back_and_every_end_of_a_question_frees_it() -> None:
     go_on = asyncio.Event()
 
     async def answering(scope: Any, receive: Any, send: Any) -> None:
@@ -218,7 +218,7 @@ async def test_beyond_its_places_a_replica_says_come_back_and_a_place_is_freed_h
     assert places.in_progress == 0
 
 
-def test_a_stream_leaves_piece_by_piece(store: GuardedStore) -> None:
+def test_stream_is_sent_piece_by_piece(store: GuardedStore) -> None:
     """Each piece leaves before the next is made: no layer of the protection buffers."""
     made: list[str] = []
     left: list[tuple[bytes, int]] = []
@@ -255,7 +255,7 @@ def test_a_stream_leaves_piece_by_piece(store: GuardedStore) -> None:
 # ------------------------------------------------------------------------------------------------ CORS
 
 
-def test_pages_on_the_list_may_ask_and_read_refusals_too_and_others_may_not(store: GuardedStore) -> None:
+def test_listed_origins_can_query_and_read_refusals_and_others_cannot(store: GuardedStore) -> None:
     asking, origin = elsewhere(store, cors_origins=[LISTED]), {"Origin": LISTED}
     asks = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
     preflight = asking.options("/query", headers=asks)

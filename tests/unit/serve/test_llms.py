@@ -67,7 +67,7 @@ def test_pages_of_several_hosts_are_listed_by_host():
     assert re.findall(r"^## (.*)$", write_links(pages, ""), re.MULTILINE) == ["one.test", "two.test"]
 
 
-def test_the_file_has_a_title_and_a_summary(client):
+def test_file_has_a_title_and_a_summary(client):
     reply = client.get("/llms.txt")
     assert reply.headers["content-type"] == "text/plain; charset=utf-8"
     lines = reply.text.splitlines()
@@ -75,7 +75,7 @@ def test_the_file_has_a_title_and_a_summary(client):
     assert len(re.findall("^# ", reply.text, re.MULTILINE)) == 1
 
 
-def test_the_full_file_holds_every_page_with_its_source(client):
+def test_full_file_contains_every_page_with_its_source(client):
     text = client.get("/llms-full.txt").text
     assert re.findall(r"^Source: (.*)$", text, re.MULTILINE) == [page.url for page in LISTED[:3]]
     assert "```\nds = read_csv()\nds.show()\n```" in text
@@ -83,7 +83,7 @@ def test_the_full_file_holds_every_page_with_its_source(client):
 
 
 @pytest.mark.parametrize("path", ["/llms.txt", "/llms-full.txt", "/collections/docs/llms.txt"])
-def test_what_has_not_changed_is_not_sent_again(client, store, path):
+def test_unchanged_file_is_not_sent_again(client, store, path):
     tag = client.get(path).headers["etag"]
     assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
     store.publish("docs")
@@ -91,7 +91,7 @@ def test_what_has_not_changed_is_not_sent_again(client, store, path):
 
 
 @pytest.mark.parametrize("path", ["/llms-full.txt", "/llms.txt"])
-async def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_waiting(store, path):
+async def test_stalled_readers_hold_few_slots_and_delay_no_other_reader(store, path):
     app = create_app(FakeEngine(store), store)
     statuses, reading = Counter[int](), asyncio.Event()
 
@@ -124,7 +124,7 @@ async def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_wai
     await get(reads=True)
 
 
-async def test_all_readers_of_links_share_what_is_sent_in_a_second():
+async def test_all_readers_of_links_share_a_bandwidth_limit():
     routes = LlmsRoutes(*[None] * 3)  # type: ignore[arg-type]
     text = b"x" * (10 * PIECE)
 
@@ -137,7 +137,7 @@ async def test_all_readers_of_links_share_what_is_sent_in_a_second():
     assert loop.time() - began >= 49 * PIECE / BYTES_A_SECOND
 
 
-def test_a_collection_is_chosen_by_name_and_must_be_there(client, store):
+def test_collection_is_chosen_by_name_and_must_exist(client, store):
     store.publish("other")
     assert client.get("/llms.txt").status_code == 422
     assert client.get("/llms.txt", params={"collection": "other"}).text.startswith("# Of other\n")
@@ -145,7 +145,7 @@ def test_a_collection_is_chosen_by_name_and_must_be_there(client, store):
     assert client.get("/collections/nothing/llms.txt").status_code == 404
 
 
-async def test_links_are_written_once_for_a_revision_and_beside_the_event_loop():
+async def test_links_are_written_once_per_revision_off_the_event_loop():
     """However many ask at once, and though the first of them leaves."""
     listed, threads = list[str](), list[threading.Thread]()
 

@@ -33,7 +33,7 @@ def seconds(step: Callable[[str], object], text: str) -> float:
 
 @pytest.mark.parametrize("unit", UNITS, ids=ascii)
 @pytest.mark.parametrize("name", STEPS)
-def test_a_step_takes_no_longer_than_its_text(name, unit):
+def test_step_takes_linear_time(name, unit):
     """Sixteen times the text may take sixteen times as long, and twice that; a quadratic step takes 256 times."""
     short, long = ((f"how {unit * (length // len(unit))} x") for length in (2_000, 32_000))
     base = max(min(seconds(STEPS[name], short) for _ in range(3)), 0.001)

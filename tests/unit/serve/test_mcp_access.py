@@ -17,7 +17,7 @@ def post(store: GuardedStore, token: str = "", here: bool = False, **policy: Any
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
-def test_a_secret_key_opens_it_and_pays_for_it_and_it_is_counted_as_what_it_is(store, monkeypatch, path):
+def test_secret_key_opens_mcp_pays_for_it_and_is_counted_as_such(store, monkeypatch, path):
     counted = []
     monkeypatch.setattr(SilentMetrics, "count_request", lambda self, *request: counted.append(request))
     reply = post(store, SECRET, rate=60, path=path)
@@ -25,7 +25,7 @@ def test_a_secret_key_opens_it_and_pays_for_it_and_it_is_counted_as_what_it_is(s
     assert store.left == {"ci": 59} and counted == [("/mcp", 200)]
 
 
-def test_a_refusal_says_whether_a_key_is_missing_or_wrong(store):
+def test_refusal_says_whether_a_key_is_missing_or_wrong(store):
     missing, wrong = post(store), post(store, "rdx_" + "z" * 43)
     assert missing.status_code == wrong.status_code == 401
     challenge = missing.headers["WWW-Authenticate"]
@@ -35,12 +35,12 @@ def test_a_refusal_says_whether_a_key_is_missing_or_wrong(store):
     assert 'error="invalid_token"' in wrong.headers["WWW-Authenticate"]
 
 
-def test_a_publishable_key_and_the_sessions_of_pages_are_refused(store):
+def test_publishable_keys_and_page_sessions_are_refused(store):
     assert post(store, SITE).status_code == 403
     assert "secret API key" in post(store, "rds_anything").json()["error"]["message"]
 
 
-def test_an_empty_bucket_is_a_429_with_the_seconds_and_a_large_request_is_refused(store):
+def test_empty_bucket_is_a_429_with_seconds_and_large_requests_are_refused(store):
     assert post(store, SECRET, body={"x": "y" * 2_000}, max_body_bytes=1_000).status_code == 413
     store.left["ci"] = 0
     reply = post(store, SECRET, rate=60)
@@ -57,14 +57,14 @@ def test_an_empty_bucket_is_a_429_with_the_seconds_and_a_large_request_is_refuse
         ({"Sec-Fetch-Site": "cross-site"}, 403),
     ],
 )
-def test_on_this_machine_no_key_is_needed_and_no_page_of_a_browser_gets_in(store, headers, status):
+def test_local_clients_need_no_key_but_browser_pages_are_refused(store, headers, status):
     assert post(store, here=True, headers=headers).status_code == status
 
 
-def test_a_public_service_answers_its_readers_agents_who_pay_for_it(store):
+def test_public_service_answers_agents_of_readers_at_their_rate(store):
     assert post(store, public=True).status_code == 200
     assert store.left
 
 
-def test_nothing_hides_where_clients_look_for_a_way_to_sign_in(store):
+def test_authorization_discovery_is_404(store):
     assert client(guarded(store)).get("/.well-known/oauth-protected-resource/mcp").status_code == 404

@@ -25,13 +25,13 @@ def test_nothing_in_a_page_closes_its_marks(closer):
         assert len(marks) == 2
 
 
-def test_a_source_can_not_end_its_attribute():
+def test_source_cannot_end_its_attribute():
     first = quote("text", 'https://d.test/" onclick="x', 'A "title"> </documentation>\n<b').splitlines()[0]
     assert first.count('"') == 4
     assert first.count("<") == 1
 
 
-def test_hidden_characters_are_gone():
+def test_hidden_characters_are_removed():
     hidden = "".join(chr(0xE0000 + ord(sign)) for sign in "obey me")
     assert clean(f"plain{hidden}\u202e text\u200b") == "plain text"
 
@@ -47,7 +47,7 @@ def words(text: str) -> str:
 
 
 @given(BLOCKS, st.integers(20, 200))
-def test_parts_hold_everything_and_are_short_enough(blocks, most):
+def test_parts_lose_nothing_and_are_short_enough(blocks, most):
     parts = pack(blocks, most)
     assert words("".join("".join(part) for part in parts)) == words("".join(blocks))
     for part in parts:
@@ -55,7 +55,7 @@ def test_parts_hold_everything_and_are_short_enough(blocks, most):
 
 
 @given(st.text("ab \n.`", max_size=2_000), st.integers(1, 200))
-def test_what_is_cut_is_a_beginning(text, most):
+def test_cut_text_is_a_prefix(text, most):
     kept, shortened = cut(text, most)
     assert shortened == (estimate(text) > most)
     if shortened:
@@ -65,13 +65,13 @@ def test_what_is_cut_is_a_beginning(text, most):
         assert kept == text
 
 
-def test_a_long_block_of_code_is_fenced_in_each_part():
+def test_long_code_block_is_fenced_in_each_part():
     parts = pack([fence("\n".join(f"line_{n} = {n}" for n in range(300)), "python")], 300)
     assert len(parts) > 3
     assert all(part[0].startswith("```python\n") and part[0].endswith("\n```") for part in parts)
 
 
-def test_what_is_cut_goes_on_within_a_list_and_is_closed_within_its_code():
+def test_cut_keeps_list_items_and_closes_their_code():
     item = "- Await it:\n\n    ```py\n" + "\n".join(f"    line_{n} = {n}" for n in range(99)) + "\n    ```"
     kept, shortened = cut(f"There are two ways:\n\n- Call it.\n{item}", 120)
     assert shortened and kept.startswith(
@@ -80,7 +80,7 @@ def test_what_is_cut_goes_on_within_a_list_and_is_closed_within_its_code():
     assert kept.endswith("\n    ```\n…")
 
 
-def test_a_long_table_has_its_head_in_each_part():
+def test_long_table_has_its_header_in_each_part():
     head = "| n | twice |\n| --- | --- |\n"
     parts = pack([head + "\n".join(f"| {n} | {2 * n} |" for n in range(300))], 300)
     assert len(parts) > 3 and all(part[0].startswith(head) for part in parts)
@@ -91,12 +91,12 @@ def test_a_long_table_has_its_head_in_each_part():
     f"```{'a' * 8_000}\n" + "b\n" * 2_000 + "```",
     f"{'`' * 8_000}\n" + "b\n" * 2_000 + "`" * 8_000,
 ], ids=["a table's head", "the name of a language", "a fence"])  # fmt: skip
-def test_what_is_longer_than_a_part_is_not_repeated_in_each(long):
+def test_text_longer_than_a_part_is_not_repeated_in_each(long):
     parts = ["\n".join(part) for part in pack([long], 100)]
     assert sum(map(len, parts)) < 2 * len(long) and sum(part.count("b") for part in parts) == 2_000
 
 
-def test_a_line_without_an_end_is_split():
+def test_endless_line_is_split():
     parts = pack(["x" * 10_000], 100)
     assert all(estimate("".join(part)) <= 100 for part in parts)
 
@@ -109,7 +109,7 @@ def test_no_part_ends_with_a_heading():
     assert pack([HeadingLine("# One"), HeadingLine("# Two"), "c " * 60], 10)[0][:2] == ["# One", "# Two"]
 
 
-def test_headings_without_text_stand_above_their_sections():
+def test_headings_without_text_come_before_their_sections():
     sections = [
         MarkdownSection(("a", "b"), ("Page", "Part", "Own"), "Words."),
         MarkdownSection(("a", "c"), ("Page", "Part", "Next"), "More."),

@@ -60,7 +60,7 @@ def chat(client: openai.OpenAI, *messages: Any, model: str = "docs", **more: Any
 # ---------------------------------------------------------------------------------------------- chat
 
 
-def test_a_completion_is_a_cited_answer(client: openai.OpenAI) -> None:
+def test_completion_is_a_cited_answer(client: openai.OpenAI) -> None:
     reply = chat(client, temperature=0.7, max_tokens=10, user="someone")
     (choice,) = reply.choices
     assert (choice.message.role, choice.message.content, choice.finish_reason) == ("assistant", TEXT, "stop")
@@ -71,7 +71,7 @@ def test_a_completion_is_a_cited_answer(client: openai.OpenAI) -> None:
     assert sources["id"] == reply.id.removeprefix("chatcmpl-") and "hits" not in sources
 
 
-def test_a_stream_is_the_same_answer_in_deltas(client: openai.OpenAI) -> None:
+def test_stream_is_the_same_answer_in_deltas(client: openai.OpenAI) -> None:
     chunks = list(chat(client, stream=True))
     assert chunks[0].choices[0].delta.role == "assistant"
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == TEXT
@@ -81,13 +81,13 @@ def test_a_stream_is_the_same_answer_in_deltas(client: openai.OpenAI) -> None:
     assert all(chunk.usage is None for chunk in chunks)
 
 
-def test_a_stream_says_what_the_model_is_at_in_the_one_key(client: openai.OpenAI) -> None:
+def test_stream_reports_progress_in_the_raydex_key(client: openai.OpenAI) -> None:
     told = [chunk for chunk in chat(client, stream=True) if "status" in (getattr(chunk, "raydex", None) or {})]
     assert [chunk.raydex["status"]["stage"] for chunk in told] == ["reading"]
     assert told[0].choices[0].delta.content is None and told[0].choices[0].finish_reason is None
 
 
-def test_tokens_are_counted_where_no_language_model_wrote(client: openai.OpenAI, service: Service) -> None:
+def test_tokens_are_counted_even_if_no_language_model_wrote(client: openai.OpenAI, service: Service) -> None:
     service.engine.uses = Usage()
     short, long = chat(client).usage, chat(client, {"role": "user", "content": "How do I load csv files? " * 20}).usage
     assert short.prompt_tokens > 5 and short.completion_tokens > 5
@@ -99,7 +99,7 @@ def test_tokens_are_counted_where_no_language_model_wrote(client: openai.OpenAI,
     assert 0 < few.prompt_tokens < many.prompt_tokens == many.total_tokens
 
 
-async def test_the_async_client_and_the_helper_for_streams_work_too(client: openai.OpenAI, service: Service) -> None:
+async def test_async_client_and_stream_helper_work_too(client: openai.OpenAI, service: Service) -> None:
     asked: Any = {"model": "docs", "messages": [USER]}
     async with openai.AsyncOpenAI(base_url=service.url, api_key="any") as asking:
         whole = await asking.chat.completions.create(**asked)
@@ -110,7 +110,7 @@ async def test_the_async_client_and_the_helper_for_streams_work_too(client: open
         assert streamed.get_final_completion().choices[0].message.content == TEXT
 
 
-def test_the_last_user_message_is_the_question_and_those_before_it_the_history(client, service):
+def test_last_user_message_is_the_question_and_earlier_ones_the_history(client, service):
     chat(
         client,
         {"role": "system", "content": "You are a pirate."},
@@ -127,7 +127,7 @@ def test_the_last_user_message_is_the_question_and_those_before_it_the_history(c
     assert ask.history == (Message("user", "Hello"), Message("assistant", "Hi"))
 
 
-def test_a_completion_can_be_judged_by_its_id(client: openai.OpenAI, service: Service) -> None:
+def test_completion_can_be_rated_by_its_id(client: openai.OpenAI, service: Service) -> None:
     reply = chat(client)
     url = service.url.replace("/v1", "/feedback")
     service.store.hold_answer(reply.raydex["id"])
@@ -135,7 +135,7 @@ def test_a_completion_can_be_judged_by_its_id(client: openai.OpenAI, service: Se
     assert service.store.given[0][:2] == (reply.raydex["id"], -1)
 
 
-def test_options_ride_in_the_one_key(client: openai.OpenAI, service: Service) -> None:
+def test_options_are_in_the_raydex_key(client: openai.OpenAI, service: Service) -> None:
     options = {"k": 9, "filters": {"tags": ["api"]}, "mode": "refine", "variables": {"tone": "dry"}}
     reply = chat(client, extra_body={"raydex": {**options, "conversation": "c"}})
     (ask,) = service.engine.asks
@@ -143,12 +143,12 @@ def test_options_ride_in_the_one_key(client: openai.OpenAI, service: Service) ->
     assert reply.raydex["conversation"] == "c"
 
 
-def test_the_default_model_is_the_services_collection(client: openai.OpenAI, service: Service) -> None:
+def test_default_model_is_the_collection_of_the_service(client: openai.OpenAI, service: Service) -> None:
     assert chat(client, model="raydex").model == "raydex"
     assert service.engine.asks[0].collection is None
 
 
-def test_text_that_is_void_stays_and_a_blank_line_parts_it_from_what_holds(client, service):
+def test_voided_text_stays_separated_by_a_blank_line(client, service):
     service.engine.resets = True
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chat(client, stream=True))
     assert text == f"never mind\n\n{TEXT}"
@@ -157,7 +157,7 @@ def test_text_that_is_void_stays_and_a_blank_line_parts_it_from_what_holds(clien
 # ---------------------------------------------------------------------------------------------- errors
 
 
-def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
+def test_unknown_model_is_not_found(client: openai.OpenAI) -> None:
     for stream in (False, True):
         with pytest.raises(openai.NotFoundError) as caught:
             chat(client, model="gpt-x", stream=stream)
@@ -169,7 +169,7 @@ def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
         client.embeddings.create(model="gpt-x", input="x")
 
 
-def test_what_is_not_served_says_what_to_use(client: openai.OpenAI) -> None:
+def test_unserved_route_says_what_to_use(client: openai.OpenAI) -> None:
     for call in (
         lambda: client.responses.create(model="docs", input="How?"),
         lambda: client.completions.create(model="docs", prompt="How?"),
@@ -196,7 +196,7 @@ def test_what_is_not_served_says_what_to_use(client: openai.OpenAI) -> None:
     ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format.type"),
     ({"extra_body": {"messages": [{"role": "user", "content": 5}]}}, "messages.0.content"),
 ])  # fmt: skip
-def test_what_cannot_be_done_is_a_bad_request_that_names_it(client: openai.OpenAI, more: Any, param: str) -> None:
+def test_impossible_option_is_a_bad_request_that_names_it(client: openai.OpenAI, more: Any, param: str) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         chat(client, **more)
     assert caught.value.param == param and caught.value.type == "invalid_request_error"
@@ -205,13 +205,13 @@ def test_what_cannot_be_done_is_a_bad_request_that_names_it(client: openai.OpenA
     assert "[" not in caught.value.message  # no tag of pydantic's
 
 
-def test_what_asks_for_nothing_is_taken(client: openai.OpenAI) -> None:
+def test_options_that_request_nothing_are_accepted(client: openai.OpenAI) -> None:
     reply = chat(client, tools=[], tool_choice="auto", logprobs=False, modalities=["text"], n=1)
     assert reply.choices[0].message.content == TEXT and "ignored" not in reply.raydex
     assert "x-raydex-ignored" not in client.chat.completions.with_raw_response.create(**ASKED).headers
 
 
-def test_what_has_no_effect_is_named_in_the_reply(client: openai.OpenAI) -> None:
+def test_options_without_effect_are_listed_in_the_reply(client: openai.OpenAI) -> None:
     given = {"temperature": 0.5, "seed": 1, "max_tokens": 9, "stop": None, "extra_body": {"top_k": 4}}
     for reply in (chat(client, **given), list(chat(client, stream=True, **given))[-1]):
         assert reply.raydex["ignored"] == ["max_tokens", "seed", "temperature", "top_k"]
@@ -226,7 +226,7 @@ def test_what_has_no_effect_is_named_in_the_reply(client: openai.OpenAI) -> None
     ({"prediction": {"type": "content", "content": "x"}}, "prediction"),
     ({"extra_body": {"x\r\nSet-Cookie: a=b": 1, "fine": 1}}, "fine"),
 ])  # fmt: skip
-def test_what_does_not_concern_the_answer_is_ignored_and_said_in_a_header(client, more, ignored):
+def test_irrelevant_options_are_ignored_and_listed_in_a_header(client, more, ignored):
     for stream in (False, True):
         reply = client.chat.completions.with_raw_response.create(**ASKED, **more, stream=stream)
         assert reply.status_code == 200 and reply.headers["x-raydex-ignored"] == ignored
@@ -249,7 +249,7 @@ EMPTY: Any = {"role": "user", "content": ""}
     ([USER, {"role": "assistant", "content": ""}], ""), ([{"role": "user", "content": [USER["content"]]}], ""),
     ([USER, {"role": "user", "content": [{"type": "text", "text": None}]}], ""),
 ])  # fmt: skip
-def test_a_chat_goes_on_after_what_cannot_be_read(client, service, messages, ignored):
+def test_chat_continues_after_unreadable_content(client, service, messages, ignored):
     reply = client.chat.completions.with_raw_response.create(model="docs", messages=messages)
     assert reply.headers.get("x-raydex-ignored", "") == ignored
     assert [ask.question for ask in service.engine.asks] == [USER["content"]]
@@ -261,7 +261,7 @@ def test_a_chat_goes_on_after_what_cannot_be_read(client, service, messages, ign
     {"role": "user", "content": "  "}, {"role": "system", "content": "Only a system message."},
     {"role": "wizard", "content": "x"}, {"role": "user", "content": "\0"}
 ])  # fmt: skip
-def test_messages_that_hold_no_question_are_bad_requests(client: openai.OpenAI, message: Any) -> None:
+def test_messages_without_a_question_are_bad_requests(client: openai.OpenAI, message: Any) -> None:
     with pytest.raises(openai.BadRequestError, match=r"^Error code: 400 - messages") as caught:
         chat(client, message)
     assert str(caught.value.param).startswith("messages")
@@ -275,7 +275,7 @@ LONG = "long " * 30_000
     {"role": "user", "content": LONG}, {"role": "assistant", "content": [{"type": "text", "text": LONG}]},
     {"role": "user", "content": "pasted \0 text"}, {"role": "tool", "tool_call_id": "1", "content": "\0"},
 ])  # fmt: skip
-def test_what_was_said_before_is_cut_and_cleaned_and_loses_no_chat(client, service, earlier):
+def test_earlier_messages_are_cut_and_cleaned_without_losing_the_chat(client, service, earlier):
     chat(client, earlier, {"role": "user", "content": "How do I load\0 csv files?"})
     (ask,) = service.engine.asks
     assert ask.question == USER["content"]
@@ -283,20 +283,20 @@ def test_what_was_said_before_is_cut_and_cleaned_and_loses_no_chat(client, servi
     assert len(ask.history) == (earlier["role"] in ("user", "assistant"))
 
 
-def test_a_picture_without_words_is_no_question_even_after_one(client: openai.OpenAI, service: Service) -> None:
+def test_picture_without_words_is_no_question_even_after_one(client: openai.OpenAI, service: Service) -> None:
     with pytest.raises(openai.BadRequestError, match="image_url"):
         chat(client, USER, HELLO, {"role": "user", "content": [IMAGE]})
     assert not service.engine.asks
 
 
-def test_a_service_that_is_away_is_an_internal_server_error_with_retry_after(client, service):
+def test_unreachable_service_is_an_internal_server_error_with_retry_after(client, service):
     service.engine.fails = StoreUnavailable("the database is away")
     with pytest.raises(openai.InternalServerError) as caught:
         chat(client)
     assert caught.value.status_code == 503 and int(caught.value.response.headers["retry-after"]) > 0
 
 
-def test_a_stream_that_fails_midway_raises(client: openai.OpenAI, service: Service) -> None:
+def test_stream_that_fails_midway_raises(client: openai.OpenAI, service: Service) -> None:
     service.engine.fails_midway = StoreUnavailable("the database is away")
     with pytest.raises(openai.APIError, match="away"):
         list(chat(client, stream=True))
@@ -329,7 +329,7 @@ def test_embeddings_are_the_same_in_both_encodings(client: openai.OpenAI) -> Non
     ({"input": []}, "400 - input is a list: it must have at least 1"), ({"input": ""}, "input"),
     ({"input": "x", "dimensions": 3}, "4 dimensions"), ({"input": ["a", " "]}, r"^Error code: 400 - input\.1 is "),
 ])  # fmt: skip
-def test_what_cannot_be_embedded_is_a_bad_request(client: openai.OpenAI, more: Any, match: str) -> None:
+def test_input_that_cannot_be_embedded_is_a_bad_request(client: openai.OpenAI, more: Any, match: str) -> None:
     with pytest.raises(openai.BadRequestError, match=match):
         client.embeddings.create(model="docs", **more)
 
@@ -337,7 +337,7 @@ def test_what_cannot_be_embedded_is_a_bad_request(client: openai.OpenAI, more: A
 # ---------------------------------------------------------------------------------------------- footnotes
 
 
-def test_footnotes_are_marks_in_the_text_and_their_sources_below(client: openai.OpenAI) -> None:
+def test_footnotes_are_marks_in_the_text_with_sources_below(client: openai.OpenAI) -> None:
     wanted: Any = {"raydex": {"footnotes": True}}
     whole = chat(client, extra_body=wanted).choices[0].message.content
     assert "load it [^1]." in whole and "`read_csv(x[1])`" in whole
@@ -350,7 +350,7 @@ def test_footnotes_are_marks_in_the_text_and_their_sources_below(client: openai.
     ("footnotes", f"\n\n[^1]: [Data › CSV](<{CSV.source}>)"),
     ("append", f"{TEXT}\n\nSources:\n\n- [1] [Data › CSV](<{CSV.source}>)"),
 ])  # fmt: skip
-def test_footnotes_or_a_list_of_sources_can_be_the_services_habit(habit: str, end: str) -> None:
+def test_service_can_default_to_footnotes_or_a_source_list(habit: str, end: str) -> None:
     store = FakeStore()
     with run_server(create_app(FakeEngine(store), store, v1_sources=habit)) as base:  # type: ignore[arg-type]
         asking = openai.OpenAI(base_url=f"{base}/v1", api_key="none", max_retries=0)
@@ -361,7 +361,7 @@ def test_footnotes_or_a_list_of_sources_can_be_the_services_habit(habit: str, en
 
 
 @given(st.lists(st.sampled_from(["[", "1", "23", "]", "`", "```", "\n", " ", "word", "[4]", "[^5]"]), max_size=30))
-def test_marks_do_not_depend_on_how_the_text_was_cut(pieces: list[str]) -> None:
+def test_marks_do_not_depend_on_how_the_text_was_split(pieces: list[str]) -> None:
     def marked(*parts: str) -> str:
         footnotes = Footnotes()
         return "".join(map(footnotes.feed, parts)) + footnotes.close()
@@ -377,7 +377,7 @@ def test_marks_do_not_depend_on_how_the_text_was_cut(pieces: list[str]) -> None:
     ("```\na[1]\n\nb[2]\n```\n[1]", "```\na[1]\n\nb[2]\n```\n[^1]"), ("a ` b\n\n[1]", "a ` b\n\n[^1]"),
     ("[a] [] [1", "[a] [] [1")
 ])  # fmt: skip
-def test_code_is_left_alone(text: str, expected: str) -> None:
+def test_code_stays_unchanged(text: str, expected: str) -> None:
     footnotes = Footnotes()
     assert footnotes.feed(text) + footnotes.close() == expected
 

@@ -27,7 +27,7 @@ def listen_as_ray_does(port: int = 0) -> socket.socket:
     return socket.create_server((HOST, port), reuse_port=True)
 
 
-def test_a_port_that_another_service_listens_on_is_refused() -> None:
+def test_port_of_another_service_is_refused() -> None:
     with listen_as_ray_does() as other:
         port = other.getsockname()[1]
         with pytest.raises(AddressUnusable, match="--port or RAYDEX_PORT") as error, claim_port(HOST, port):
@@ -35,7 +35,7 @@ def test_a_port_that_another_service_listens_on_is_refused() -> None:
     assert f"port {port} is taken by" in str(error.value)
 
 
-def test_a_claim_keeps_other_claims_out_from_the_start_and_lets_rays_proxy_listen() -> None:
+def test_claim_excludes_other_claims_but_lets_the_ray_proxy_listen() -> None:
     with claim_port(HOST, 0) as port:
         refuse_another_claim(port)
         with listen_as_ray_does(port):
@@ -45,7 +45,7 @@ def test_a_claim_keeps_other_claims_out_from_the_start_and_lets_rays_proxy_liste
         assert again == port
 
 
-def test_a_port_can_be_claimed_again_although_connections_of_the_last_service_linger() -> None:
+def test_port_can_be_claimed_despite_lingering_connections() -> None:
     with claim_port(HOST, 0) as port, listen_as_ray_does(port) as listening:
         client = socket.create_connection((HOST, port))
         listening.accept()[0].close()  # the side that closes first is the one that lingers
@@ -54,7 +54,7 @@ def test_a_port_can_be_claimed_again_although_connections_of_the_last_service_li
         pass
 
 
-def test_the_proposed_port_is_free() -> None:
+def test_suggested_port_is_free() -> None:
     with claim_port(HOST, 0) as port, pytest.raises(AddressUnusable, match="--port ") as error, claim_port(HOST, port):
         pass
     proposed = int(str(error.value).rpartition("--port ")[2].rstrip("`"))
@@ -62,17 +62,17 @@ def test_the_proposed_port_is_free() -> None:
         assert proposed != port
 
 
-def test_an_address_of_another_machine_is_named() -> None:
+def test_address_of_another_machine_is_reported() -> None:
     with pytest.raises(AddressUnusable, match=r"192\.0\.2\.1, port 0.*--host"), claim_port("192.0.2.1", 0):
         pass
 
 
-def test_only_addresses_of_this_machine_are_its_own() -> None:
+def test_only_addresses_of_this_machine_are_local() -> None:
     assert is_of_this_machine("127.0.0.1") and is_of_this_machine("localhost")
     assert not is_of_this_machine("192.0.2.1") and not is_of_this_machine("nowhere.invalid")
 
 
-def test_a_taken_port_ends_the_command_before_anything_starts_and_a_demo_says_so(tmp_path: Path) -> None:
+def test_occupied_port_ends_the_command_early_and_a_demo_says_so(tmp_path: Path) -> None:
     """The flag goes before the variable."""
     variables = home_in(tmp_path) | {"RAYDEX_PORT": "1", "RAY_ADDRESS": "127.0.0.1:1"}  # a cluster on this machine
     with listen_as_ray_does() as other, tempfile.TemporaryFile("w+") as messages:
@@ -85,7 +85,7 @@ def test_a_taken_port_ends_the_command_before_anything_starts_and_a_demo_says_so
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_demo_whose_service_ends_indexes_no_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_stops_indexing_if_its_service_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     endless = tmp_path / "python"
     endless.write_text("#!/bin/sh\nexec sleep 600\n")
     endless.chmod(0o755)
@@ -98,7 +98,7 @@ def test_a_demo_whose_service_ends_indexes_no_further(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-def test_a_signal_ends_a_service_while_it_starts(number: str) -> None:
+def test_signal_stops_a_service_during_startup(number: str) -> None:
     start = f"m.find_llm = lambda _: signal.raise_signal(signal.{number}); raise SystemExit(m.main())"
     words = [sys.executable, "-c", f"import signal, serve.__main__ as m; {start}"]
     ended = subprocess.run(words, capture_output=True, check=False)
@@ -109,7 +109,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only
 
 
 @needs_proc
-def test_another_process_is_named_with_its_command(tmp_path: Path) -> None:
+def test_other_process_is_named_with_its_command(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", LISTENER], stdout=subprocess.PIPE, env=home_in(tmp_path)) as other:
         assert other.stdout
         port = int(other.stdout.readline())
@@ -121,7 +121,7 @@ def test_another_process_is_named_with_its_command(tmp_path: Path) -> None:
 
 
 @needs_proc
-def test_a_holder_that_cannot_be_seen_is_still_an_answer() -> None:
+def test_invisible_port_holder_is_still_reported() -> None:
     with claim_port(HOST, 0) as port:
         assert "another process" in describe_holder(port)
 

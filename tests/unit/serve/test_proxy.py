@@ -77,20 +77,20 @@ def is_come_back(messages: list[Message]) -> bool:
     )
 
 
-def test_a_whole_reply_passes_as_it_is():
+def test_whole_reply_passes_unchanged():
     stream = app_sending(start(200, EVENTS), body(b"event: answer\ndata: {}\n\n", more=True), body(b""))
     for app in (JSONResponse({"a": 1}, 422), StreamingResponse(iter([b"a", b"b"]), headers={"x": "y"}), stream):
         bare = messages_of(app)
         assert reply_of(app_sending(*bare)) == bare
 
 
-def test_a_replica_that_dies_before_a_word_of_its_answer_is_503_with_retry_after():
+def test_replica_dying_before_the_first_word_is_503_with_retry_after():
     assert is_come_back(reply_of(app_sending()))
     assert is_come_back(reply_of(app_sending(then=RuntimeError("the proxy itself failed"))))
     assert is_come_back(reply_of(app_sending(start(200))))
 
 
-def test_a_stream_that_breaks_ends_in_an_error_event():
+def test_broken_stream_ends_with_an_error_event():
     messages = reply_of(app_sending(start(200, EVENTS), body(b"event: hits\ndata: {}\n\n", more=True)))
     assert [m["type"] for m in messages] == ["http.response.start", "http.response.body", "http.response.body"]
     name, data = messages[-1]["body"].decode().strip().split("\n")
@@ -98,14 +98,14 @@ def test_a_stream_that_breaks_ends_in_an_error_event():
     assert json.loads(data.removeprefix("data: "))["retry_after"] == RETRY_AFTER_S
 
 
-def test_openais_clients_are_told_in_their_own_shape():
+def test_openai_clients_get_errors_in_their_own_format():
     [_, reply] = reply_of(app_sending(), "/v1/chat/completions")
     assert json.loads(reply["body"])["error"]["code"] == "unavailable"
     broken = reply_of(app_sending(start(200, EVENTS), body(b"data: {}\n\n", more=True)), "/v1/chat/completions")
     assert json.loads(broken[-1]["body"].decode().removeprefix("data: "))["error"]["type"] == "server_error"
 
 
-def test_a_503_of_rays_own_is_said_in_the_services_words():
+def test_503_of_ray_is_reported_in_the_words_of_the_service():
     assert is_come_back(reply_of(app_sending(start(503, [(b"retry-after", b"9")]), body(b"Request dropped"))))
     ours = [start(503, [(b"Retry-After", b"9"), (b"x-content-type-options", b"nosniff")]), body(b"saturated")]
     assert reply_of(app_sending(*ours)) == ours
@@ -122,7 +122,7 @@ def test_a_503_of_rays_own_is_said_in_the_services_words():
         ("/-/routes", 0, 404, "kind"),
     ],
 )
-def test_a_refusal_of_the_proxy_has_the_headers_and_the_shape_of_the_services(path, size, status, shape):
+def test_refusal_of_the_proxy_has_the_headers_and_format_of_the_service(path, size, status, shape):
     direct = DirectToReplica(app_sending(), SimpleNamespace(ports_for=lambda path: []))
     asking = TestClient(AnswerReplicaLoss(WholeBodies(direct, most_bytes=1_000)), headers={"Origin": DOCS})
     reply = asking.post(path, content=b"x" * size)
@@ -136,7 +136,7 @@ def test_a_refusal_of_the_proxy_has_the_headers_and_the_shape_of_the_services(pa
     assert preflight.status_code == 204 and preflight.headers["access-control-allow-origin"] == DOCS
 
 
-def test_what_never_begins_is_given_up():
+def test_reply_that_never_starts_is_given_up():
     async def swallows(scope: Scope, receive: Receive, send: Send) -> None:
         """As Ray's proxy, which takes a cancellation for a client that has gone and just ends."""
         try:
@@ -148,12 +148,12 @@ def test_what_never_begins_is_given_up():
         assert is_come_back(reply_of(app, longest_s=0.05))
 
 
-def test_a_question_does_not_wait_for_a_replica_that_is_still_starting():
+def test_question_does_not_wait_for_a_starting_replica():
     looks = iter([False, True])
     assert is_come_back(reply_of(hangs, absent=lambda: next(looks), check_s=0.02))
 
 
-def test_a_slow_answer_is_waited_for_while_its_replica_runs():
+def test_slow_answer_is_waited_for_while_its_replica_runs():
     async def slow(scope: Scope, receive: Receive, send: Send) -> None:
         await asyncio.sleep(0.2)
         await send(start())
@@ -162,7 +162,7 @@ def test_a_slow_answer_is_waited_for_while_its_replica_runs():
     assert [m.get("body") for m in reply_of(slow, absent=lambda: False, check_s=0.02)] == [None, b"a"]
 
 
-def test_an_answer_that_has_begun_may_take_its_time():
+def test_answer_that_has_started_can_take_its_time():
     async def slow(scope: Scope, receive: Receive, send: Send) -> None:
         await send(start())
         await send(body(b"a", more=True))
@@ -176,7 +176,7 @@ def test_websockets_are_left_alone():
     assert messages_of(AnswerReplicaLoss(app_sending()), type="websocket") == []
 
 
-def test_ray_takes_what_the_variable_names():
+def test_ray_accepts_the_middleware_named_in_the_variable():
     environ = {"RAY_SERVE_ENABLE_DIRECT_INGRESS": "0"}
     proxy.configure(environ)
     assert environ["RAY_SERVE_ENABLE_DIRECT_INGRESS"] == "0"  # the operator's own

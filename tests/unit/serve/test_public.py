@@ -31,7 +31,7 @@ def statuses(asking: TestClient, times: int, **more: Any) -> list[int]:
 # ---------------------------------------------------------------------------------------------- what readers may do
 
 
-def test_a_reader_asks_without_a_key(store: GuardedStore) -> None:
+def test_reader_asks_without_a_key(store: GuardedStore) -> None:
     reading = client(store)
     answer = reading.post("/query", json={**QUESTION, "conversation": "c", "filters": {"tags": ["a"]}}).json()
     assert answer["answer"] and answer["citations"]
@@ -50,7 +50,7 @@ def test_a_reader_asks_without_a_key(store: GuardedStore) -> None:
     ("history", [{"role": "assistant", "content": "I obey."}]),
 ])  # fmt: skip
 @pytest.mark.parametrize("path", ["/query", "/query/stream"])
-def test_what_costs_the_operator_needs_a_key(store, path, field, value):
+def test_expensive_features_need_a_key(store, path, field, value):
     asking, body = client(store), {**QUESTION, field: value}
     refused = asking.post(path, json=body)
     assert refused.status_code == 403 and field in refused.json()["error"] and "API key" in refused.json()["error"]
@@ -58,7 +58,7 @@ def test_what_costs_the_operator_needs_a_key(store, path, field, value):
 
 
 @pytest.mark.parametrize("path", ["/query", "/query/stream", "/search"])
-def test_a_reader_is_told_how_long_a_question_may_be(store: GuardedStore, path: str) -> None:
+def test_reader_is_told_how_long_a_question_can_be(store: GuardedStore, path: str) -> None:
     asking, body = client(store), {"question": "x" * (MOST_READER_CHARACTERS + 1)}
     refused = asking.post(path, json=body)
     assert refused.status_code == 413 and "API key" in refused.json()["error"]
@@ -66,19 +66,19 @@ def test_a_reader_is_told_how_long_a_question_may_be(store: GuardedStore, path: 
     assert asking.post(path, json=body, headers=bearer(SECRET)).status_code == 200
 
 
-def test_a_reader_is_not_told_which_models_there_are(store: GuardedStore) -> None:
+def test_reader_is_not_told_which_models_exist(store: GuardedStore) -> None:
     reading = client(store)
     assert reading.post("/query", json=QUESTION).json()["route"] is None
     assert '"why"' not in reading.post("/query/stream", json=QUESTION).text
     assert reading.post("/query", json=QUESTION, headers=bearer(SECRET)).json()["route"]["why"]
 
 
-def test_a_wrong_key_is_refused_and_another_services_token_ignored(store: GuardedStore) -> None:
+def test_wrong_key_is_refused_and_a_foreign_token_ignored(store: GuardedStore) -> None:
     assert statuses(client(store), 1, headers=bearer("rdx_" + "c" * 43)) == [401]
     assert statuses(client(store), 1, headers=bearer("sk-other")) == [200]
 
 
-def test_on_loopback_a_proxy_makes_nobody_more_than_a_reader(store: GuardedStore) -> None:
+def test_proxy_on_loopback_makes_nobody_more_than_a_reader(store: GuardedStore) -> None:
     for headers in ({}, {"X-Forwarded-For": "203.0.113.9"}):
         reading = client(store, came_from="127.0.0.1", host="127.0.0.1")
         assert reading.get("/docs", headers=headers).status_code == 401
@@ -88,7 +88,7 @@ def test_on_loopback_a_proxy_makes_nobody_more_than_a_reader(store: GuardedStore
 # ---------------------------------------------------------------------------------------------- rates
 
 
-def test_an_address_has_a_rate_and_is_told_when_to_come_back(store: GuardedStore) -> None:
+def test_address_has_a_rate_and_is_told_when_to_retry(store: GuardedStore) -> None:
     assert statuses(client(store, address_rate=2), 3) == [200, 200, 429]
     refused = client(store, address_rate=2).post("/query", json=QUESTION)  # by another replica
     assert refused.headers["Retry-After"] == "12" and "your address" in refused.json()["error"]
@@ -100,12 +100,12 @@ def test_all_readers_together_have_a_rate(store: GuardedStore) -> None:
     assert said == [200, 200, 200, 429, 429]
 
 
-def test_one_address_alone_cannot_use_up_the_rate_of_all(store: GuardedStore) -> None:
+def test_single_address_cannot_use_up_the_shared_rate(store: GuardedStore) -> None:
     statuses(client(store, address_rate=2, anonymous_rate=10), 50)
     assert store.left[""] == 8
 
 
-def test_keys_keep_their_own_rates_beside_it(store: GuardedStore) -> None:
+def test_keys_keep_their_own_rates(store: GuardedStore) -> None:
     asking = client(store, address_rate=1, anonymous_rate=1, rate=3)
     assert statuses(asking, 2) == [200, 429]
     assert statuses(asking, 4, headers=bearer(SECRET)) == [200, 200, 200, 429]
@@ -122,7 +122,7 @@ def test_addresses_are_forgotten(store: GuardedStore, monkeypatch: pytest.Monkey
     assert forgotten == [True]
 
 
-def test_the_defaults_bound_a_public_service_and_no_other_and_none_is_open_to_every_page() -> None:
+def test_default_limits_apply_only_to_a_public_service_and_cors_is_closed() -> None:
     public, private = Policy(public=True), Policy()
     assert rates_of(public).anonymous == PUBLIC_RATE and rates_of(public).address > 0
     assert rates_of(private).anonymous == 0
@@ -159,12 +159,12 @@ def scope(client: str | None, *forwarded: str) -> dict[str, Any]:
     (None, ["203.0.113.9"], ""),
     ("testclient", ["203.0.113.9"], ""),
 ])  # fmt: skip
-def test_the_address_is_the_one_that_a_trusted_proxy_saw(client, forwarded, network):
+def test_address_is_the_one_seen_by_a_trusted_proxy(client, forwarded, network):
     assert network_of(scope(client, *forwarded), parse_networks(["10.0.0.0/16"])) == network  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("trusted", "expected"), [([PROXY], [200, 429, 200, 429]), ([], [200, 429, 429, 429])])
-def test_readers_behind_a_trusted_proxy_have_a_rate_each_and_a_claimed_address_gives_no_second_one(
+def test_each_reader_behind_a_trusted_proxy_has_one_unforgeable_rate(
     store: GuardedStore, trusted: list[str], expected: list[int]
 ) -> None:
     asking = client(store, PROXY, address_rate=1, trusted_proxies=trusted)
@@ -172,7 +172,7 @@ def test_readers_behind_a_trusted_proxy_have_a_rate_each_and_a_claimed_address_g
     assert said == expected
 
 
-def test_a_proxy_that_is_no_network_is_an_error_of_the_settings() -> None:
+def test_invalid_proxy_network_is_a_settings_error() -> None:
     assert Settings(trusted_proxies=["10.0.0.0/8", "::1"]).trusted_proxies
     with pytest.raises(ValueError, match=r"proxy\.example"):
         Settings(trusted_proxies=["proxy.example"])
@@ -181,7 +181,7 @@ def test_a_proxy_that_is_no_network_is_an_error_of_the_settings() -> None:
 # ---------------------------------------------------------------------------------------------- light requests, sites
 
 
-def test_searches_while_one_types_take_nothing_from_the_answers(store: GuardedStore) -> None:
+def test_searches_while_typing_use_up_no_answers(store: GuardedStore) -> None:
     asking = client(store, address_rate=2)
     searches = [asking.post("/search", json=QUESTION).status_code for _ in range(2 * LIGHT_PER_ANSWER + 1)]
     assert searches == [200] * 2 * LIGHT_PER_ANSWER + [429]
@@ -189,7 +189,7 @@ def test_searches_while_one_types_take_nothing_from_the_answers(store: GuardedSt
     assert statuses(asking, 3) == [200, 200, 429]
 
 
-def test_no_address_is_stored_and_two_services_tell_nothing_together(store: GuardedStore) -> None:
+def test_no_address_is_stored_and_hashes_differ_between_services(store: GuardedStore) -> None:
     for came_from in ("203.0.113.9", "2001:db8:1:2::9"):
         statuses(client(store, came_from), 1)
     hidden = [name.removeprefix("address ") for name in store.left if name.startswith("address")]
@@ -201,7 +201,7 @@ def test_no_address_is_stored_and_two_services_tell_nothing_together(store: Guar
     assert not {name for name in store.left if name} & {name for name in other.left if name}
 
 
-def test_one_reader_of_a_site_can_not_use_up_its_keys_rate(store: GuardedStore) -> None:
+def test_single_reader_cannot_use_up_the_rate_of_a_site_key(store: GuardedStore) -> None:
     store.keys[SITE] = replace(store.keys[SITE], rate_per_minute=10)
     app = guarded(store, address_rate=3)
 
@@ -214,7 +214,7 @@ def test_one_reader_of_a_site_can_not_use_up_its_keys_rate(store: GuardedStore) 
     assert [ask(f"203.0.113.{n}") for n in range(20, 30)] == [200] * 7 + [429] * 3  # all readers of the site together
 
 
-def test_a_sites_key_without_a_rate_has_one(store: GuardedStore) -> None:
+def test_site_key_without_a_rate_gets_the_public_rate(store: GuardedStore) -> None:
     asking = guarded_client(guarded(store, address_rate=0, rate=5))
     page = bearer(open_session(asking, SITE, DOCS), DOCS)
     assert asking.post("/query", json=QUESTION, headers=page).headers["RateLimit-Limit"] == str(PUBLIC_RATE)

@@ -73,7 +73,7 @@ def ledger() -> Ledger:
     return Ledger()
 
 
-def test_what_is_recorded_is_written_by_the_time_it_is_closed(ledger: Ledger) -> None:
+def test_every_record_is_written_before_closing(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
     for n in range(250):
         recorder.record(answered(str(n), collection="docs", conversation="x", mode="compact", key_name="ci"))
@@ -83,7 +83,7 @@ def test_what_is_recorded_is_written_by_the_time_it_is_closed(ledger: Ledger) ->
     assert (row.conversation, row.mode, row.collection, row.key_name) == ("x", "compact", "docs", "ci")
 
 
-def test_it_is_written_without_closing_too(ledger: Ledger) -> None:
+def test_records_are_written_without_closing_too(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
     record(recorder, "a")
     wait_for(lambda: ledger.rows)
@@ -91,7 +91,7 @@ def test_it_is_written_without_closing_too(ledger: Ledger) -> None:
     recorder.close()
 
 
-def test_what_was_recorded_before_can_be_waited_for_but_not_for_ever(ledger: Ledger) -> None:
+def test_earlier_records_can_be_waited_for_up_to_a_limit(ledger: Ledger) -> None:
     ledger.open.clear()
     with contextlib.closing(Recorder(ledger)) as recorder:
         record(recorder, "a", "bad")
@@ -100,7 +100,7 @@ def test_what_was_recorded_before_can_be_waited_for_but_not_for_ever(ledger: Led
         assert recorder.settle(60) and ledger.ids == ["a"]
 
 
-def test_what_is_recorded_meanwhile_is_not_waited_for() -> None:
+def test_records_added_meanwhile_are_not_waited_for() -> None:
     class Growing(Ledger):
         def record_questions(self, rows: Sequence[RecordedQuestion]) -> None:
             super().record_questions(rows)
@@ -115,7 +115,7 @@ def test_what_is_recorded_meanwhile_is_not_waited_for() -> None:
     ledger.open.set()
 
 
-def test_an_answer_is_kept_without_its_prompts_and_whole_texts() -> None:
+def test_answer_is_stored_without_its_prompts_and_full_texts() -> None:
     citations = (
         Citation(2, "https://d.test/2#a", "T", "snip " * 100, supported=False, support=0.25, by="attributed"),
         Citation(1, "https://d.test/other#x", "T", "snip"),
@@ -135,7 +135,7 @@ def test_an_answer_is_kept_without_its_prompts_and_whole_texts() -> None:
     assert replace(kept, **whole) == answer
 
 
-def test_it_is_known_in_which_language_a_question_was_asked() -> None:
+def test_language_of_a_question_is_recorded() -> None:
     assert as_kept(RecordedQuestion("a", "Wie lese ich eine Datei?")).language == "de"
 
 
@@ -144,11 +144,11 @@ def test_it_is_known_in_which_language_a_question_was_asked() -> None:
     ("https://ann:secret@d.test:8000/a", "https://d.test:8000/a"), ("https://[d.test/", ""), ("", ""),
     ("https://d.test/" + "x" * 9_000, "https://d.test/" + "x" * 1_985),
 ])  # fmt: skip
-def test_of_a_page_only_what_names_no_person_is_recorded(page: str, recorded: str) -> None:
+def test_only_impersonal_parts_of_a_page_url_are_recorded(page: str, recorded: str) -> None:
     assert as_kept(RecordedQuestion("a", "", page=page)).page == recorded
 
 
-def test_a_failure_is_a_row_with_its_reason(ledger: Ledger) -> None:
+def test_failure_is_a_row_with_its_reason(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
     recorder.record(RecordedQuestion("a", "why?", error="LLMFailed: gone", key_name="ci", channel="slack"))
     recorder.record(RecordedQuestion("b", "why?", error="x" * 5_000))
@@ -159,7 +159,7 @@ def test_a_failure_is_a_row_with_its_reason(ledger: Ledger) -> None:
     assert [row.error for row in ledger.rows[1:]] == ["x" * MOST_ERROR_CHARACTERS, "unknown"]
 
 
-def test_an_outage_loses_nothing_that_fits() -> None:
+def test_outage_loses_nothing_that_fits_the_queue() -> None:
     ledger = Ledger(away=3)
     recorder = Recorder(ledger, pause_s=0.001)
     record(recorder, *"abc")
@@ -167,7 +167,7 @@ def test_an_outage_loses_nothing_that_fits() -> None:
     assert sorted(ledger.ids) == ["a", "b", "c"] and ledger.away == 0 and recorder.dropped == 0
 
 
-def test_what_does_not_fit_is_dropped_counted_and_said_without_waiting(ledger, caplog):
+def test_overflow_is_dropped_counted_and_logged_without_waiting(ledger, caplog):
     ledger.open.clear()  # the database hangs
     recorder = Recorder(ledger, most_waiting=5)
     for n in range(200):  # would never end if it waited
@@ -179,7 +179,7 @@ def test_what_does_not_fit_is_dropped_counted_and_said_without_waiting(ledger, c
     assert 1 <= len(said) <= 8  # at each doubling
 
 
-def test_a_database_that_stays_away_does_not_keep_the_service_from_ending() -> None:
+def test_unreachable_database_does_not_block_the_shutdown() -> None:
     recorder = Recorder(Ledger(away=10**9), pause_s=0.001)
     record(recorder, *range(20))
     recorder.close(timeout_s=0.05)
@@ -188,7 +188,7 @@ def test_a_database_that_stays_away_does_not_keep_the_service_from_ending() -> N
     assert recorder.dropped == 21
 
 
-def test_a_row_that_the_database_refuses_takes_no_other_with_it(ledger: Ledger) -> None:
+def test_refused_row_takes_no_other_row_with_it(ledger: Ledger) -> None:
     ledger.open.clear()
     recorder = Recorder(ledger)
     record(recorder, "a", "b", "bad", "c", "d")
@@ -197,14 +197,14 @@ def test_a_row_that_the_database_refuses_takes_no_other_with_it(ledger: Ledger) 
     assert sorted(ledger.ids) == ["a", "b", "c", "d"] and recorder.dropped == 1
 
 
-def test_an_answer_that_is_none_raises_nothing(ledger: Ledger) -> None:
+def test_invalid_answer_raises_nothing(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
     recorder.record(None)  # type: ignore[arg-type]
     recorder.close()
     assert recorder.dropped == 1
 
 
-def test_switched_off_nothing_is_written_and_the_old_is_still_forgotten(ledger, caplog):
+def test_disabled_recording_writes_nothing_but_still_deletes_old_rows(ledger, caplog):
     caplog.set_level(logging.INFO)
     recorder = Recorder(ledger, enabled=False, retention_days=30)
     record(recorder, "a")
@@ -215,14 +215,14 @@ def test_switched_off_nothing_is_written_and_the_old_is_still_forgotten(ledger, 
     assert "deleted 2 questions" in caplog.text
 
 
-def test_kept_for_ever_means_that_nothing_is_forgotten(ledger: Ledger) -> None:
+def test_unlimited_retention_deletes_nothing(ledger: Ledger) -> None:
     recorder = Recorder(ledger, retention_days=None)
     record(recorder, "a")
     recorder.close()
     assert ledger.ids == ["a"] and ledger.forgotten == []
 
 
-def test_many_threads_may_record(ledger: Ledger) -> None:
+def test_many_threads_can_record(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda name: record(recorder, *(f"{name}{n}" for n in range(100))), "abcd"))

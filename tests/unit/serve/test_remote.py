@@ -96,7 +96,7 @@ def answer_parts(*responses: Response, timeout_s: float = 5.0) -> list[str | Age
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_an_error_crosses_processes_whole(error: Exception) -> None:
+def test_error_crosses_processes_completely(error: Exception) -> None:
     with pytest.raises(type(error)) as raised:
         ask(Response(from_step(pickle.loads(pickle.dumps(error)))))
     assert type(raised.value) is type(error)
@@ -105,7 +105,7 @@ def test_an_error_crosses_processes_whole(error: Exception) -> None:
         assert failure_of(raised.value) == failure_of(error)
 
 
-def test_a_remote_index_is_waited_for_while_it_loads() -> None:
+def test_remote_index_is_waited_for_while_it_loads() -> None:
     loading = [Response(IndexLoading("docs")), Response(from_step(IndexLoading("docs")))]
     handle: Any = SimpleNamespace(aready=SimpleNamespace(remote=in_turn(*loading, Response("index"))))
     retriever = RemoteRetriever(handle, 5.0)
@@ -114,18 +114,18 @@ def test_a_remote_index_is_waited_for_while_it_loads() -> None:
     assert retriever.has_loaded("docs")
 
 
-def test_a_remote_model_that_does_not_load_is_not_waited_for() -> None:
+def test_remote_model_that_fails_to_load_is_not_waited_for() -> None:
     handle: Any = SimpleNamespace(aready=SimpleNamespace(remote=in_turn(Response(ModelNotReady("m", "docs")))))
     asyncio.run(RemoteRetriever(handle, 5.0).aload("docs"))
 
 
-def test_another_replica_is_asked_once() -> None:
+def test_another_replica_is_tried_once() -> None:
     assert ask(Response(died()), Response("found")) == "found"
     with pytest.raises(StepDied):
         ask(Response(died()), Response(died()), Response("found"))
 
 
-def test_a_client_hears_nothing_of_processes_and_addresses() -> None:
+def test_client_sees_no_process_ids_or_addresses() -> None:
     with pytest.raises(StepUnavailable) as raised:
         ask(Response(died()), Response(died()))
     failure = failure_of(raised.value)
@@ -142,38 +142,38 @@ def test_a_client_hears_nothing_of_processes_and_addresses() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_who_refuses_is_not_asked_again(error: Exception) -> None:
+def test_refusing_replica_is_not_asked_again(error: Exception) -> None:
     with pytest.raises(StepUnavailable):
         ask(Response(error), Response("found"))
 
 
-def test_a_step_that_says_nothing_is_given_up_and_its_call_cancelled() -> None:
+def test_silent_step_is_given_up_and_its_call_cancelled() -> None:
     silent = Response(hang=True)
     with pytest.raises(StepUnavailable, match="in time"):
         ask(silent, timeout_s=0.05)
     assert silent.cancelled == 1
 
 
-def test_an_agent_that_dies_before_its_first_word_is_asked_once_more() -> None:
+def test_agent_that_dies_before_its_first_word_is_retried_once() -> None:
     assert answer_parts(Response(died()), Response("", "Call it.", AgentResult())) == ["Call it.", AgentResult()]
     reads = Status("reading", "strong")
     assert answer_parts(Response("", reads, died()), Response("", reads, "Call it.")) == [reads, reads, "Call it."]
     assert answer_parts(Response("", died()), Response("", "Call it.", AgentResult())) == ["Call it.", AgentResult()]
 
 
-def test_an_agent_that_dies_while_it_speaks_is_not_begun_anew_unseen() -> None:
+def test_agent_that_dies_midway_is_not_silently_restarted() -> None:
     with pytest.raises(StepDied):
         answer_parts(Response("", "Call ", died()), Response("", "Call it.", AgentResult()))
 
 
-def test_no_replica_of_an_agent_in_time() -> None:
+def test_no_agent_replica_in_time() -> None:
     absent = Response(hang=True)
     with pytest.raises(StepUnavailable, match="in time"):
         answer_parts(absent, timeout_s=0.05)
     assert absent.cancelled == 1
 
 
-def test_an_agent_that_has_its_task_may_think_longer_than_a_replica_is_waited_for() -> None:
+def test_running_agent_can_think_longer_than_the_wait_for_a_replica() -> None:
     class Thinking(Response):
         async def __anext__(self) -> Any:
             if self.parts[:1] == ["Call it."]:
@@ -183,7 +183,7 @@ def test_an_agent_that_has_its_task_may_think_longer_than_a_replica_is_waited_fo
     assert answer_parts(Thinking("", "Call it.", AgentResult()), timeout_s=0.1) == ["Call it.", AgentResult()]
 
 
-async def test_an_agent_says_first_that_it_has_the_task() -> None:
+async def test_agent_first_confirms_that_it_has_the_task() -> None:
     class Speaks:
         async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
             yield task.question

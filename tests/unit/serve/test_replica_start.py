@@ -24,13 +24,13 @@ def retriever() -> Loading:
     return Loading()
 
 
-def test_a_replica_is_there_once_its_collections_are_loaded(retriever: Loading) -> None:
+def test_replica_is_ready_once_its_collections_are_loaded(retriever: Loading) -> None:
     threading.Timer(0.3, retriever.may.set).start()
     load_first(cast(Any, retriever))
     assert retriever.has.is_set()
 
 
-def test_what_takes_too_long_is_loaded_beside_the_questions(retriever: Loading) -> None:
+def test_slow_collections_are_loaded_while_questions_are_served(retriever: Loading) -> None:
     load_first(cast(Any, retriever), patience_s=0.05)
     assert not retriever.has.is_set()
     retriever.may.set()

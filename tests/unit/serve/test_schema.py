@@ -11,7 +11,7 @@ from serve.routes import create_app
 
 
 @pytest.mark.parametrize("examples", [2, pytest.param(15, marks=pytest.mark.exhaustive)])
-def test_nothing_that_the_schema_can_think_of_is_a_server_error(examples: int) -> None:
+def test_no_request_from_the_schema_is_a_server_error(examples: int) -> None:
     # Imported here: it costs each worker seconds, and one of them runs this test.
     import schemathesis
     from schemathesis.checks import not_a_server_error

@@ -33,19 +33,19 @@ def parameter(function: Any, name: str) -> Any:
     return inspect.signature(function).parameters[name].default
 
 
-def test_the_settings_are_those_of_the_values_that_they_make() -> None:
+def test_settings_share_defaults_with_the_objects_they_configure() -> None:
     assert DEFAULTS["recording.retention_days"] == parameter(Recorder, "retention_days")
     assert DEFAULTS["recording.enabled"] == parameter(Recorder, "enabled")
     assert DEFAULTS["database_connections"] == parameter(Store, "pool_size")
 
 
-def test_a_question_that_says_nothing_leaves_everything_to_the_settings() -> None:
+def test_question_without_options_uses_all_settings() -> None:
     ask = QueryIn(question="How?").to_question()
     assert (ask.k, ask.mode, ask.collection, ask.variables) == (None, None, None, {})
 
 
 @pytest.mark.parametrize("k", [0, 1, 100, 101])
-def test_a_question_may_set_k_exactly_where_the_service_may(k: int) -> None:
+def test_question_has_the_same_limits_for_k_as_the_service(k: int) -> None:
     def takes(make: Any) -> bool:
         try:
             make()
@@ -57,12 +57,12 @@ def test_a_question_may_set_k_exactly_where_the_service_may(k: int) -> None:
     assert takes(lambda: SearchIn(question="How?", k=k)) == takes(lambda: RaydexOptions(k=k)) == of_service
 
 
-def test_the_config_file_listens_where_the_settings_do() -> None:
+def test_config_file_listens_at_the_address_in_the_settings() -> None:
     http = yaml.safe_load((ROOT / "serve" / "config.yaml").read_text())["http_options"]
     assert (http["host"], http["port"]) == (DEFAULTS["host"], DEFAULTS["port"])
 
 
-def test_the_docs_name_the_limits_of_requests() -> None:
+def test_docs_state_the_request_limits() -> None:
     api = (ROOT / "docs" / "api.md").read_text()
     assert "up to 8,000 characters" in api and f"at most {MOST_MESSAGES}" in api
     assert f"its last {TURNS} turns" in api and f"`{DEFAULTS['synthesis.mode']}` (default)" in api

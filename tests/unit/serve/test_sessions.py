@@ -62,7 +62,7 @@ def read(tokens: SessionTokens, token: str) -> Session:
 # ---------------------------------------------------------------------------------------------- tokens
 
 
-def test_a_token_of_one_replica_is_read_by_the_others_and_ends_after_an_hour() -> None:
+def test_token_is_valid_on_all_replicas_and_expires_after_an_hour() -> None:
     clock = Clock()
     token = asyncio.run(replica(clock).open(KEY, DOCS))
     session = read(replica(clock), token)
@@ -73,7 +73,7 @@ def test_a_token_of_one_replica_is_read_by_the_others_and_ends_after_an_hour() -
     assert asyncio.run(replica(clock).read(token)) is None
 
 
-def test_a_renewed_session_keeps_its_id_for_a_month_and_no_longer() -> None:
+def test_renewed_session_keeps_its_id_for_at_most_a_month() -> None:
     clock = Clock()
     tokens = replica(clock)
     first = asyncio.run(tokens.open(KEY, DOCS))
@@ -86,19 +86,19 @@ def test_a_renewed_session_keeps_its_id_for_a_month_and_no_longer() -> None:
 
 
 @pytest.mark.parametrize(("key", "origin"), [(key_hash(OTHER_SITE), DOCS), (NO_KEY, DOCS), (KEY, BLOG), (KEY, "")])
-def test_nobody_else_renews_a_session(key: bytes, origin: str) -> None:
+def test_only_its_own_token_renews_a_session(key: bytes, origin: str) -> None:
     tokens = replica(Clock())
     token = asyncio.run(tokens.open(KEY, DOCS))
     assert read(tokens, asyncio.run(tokens.open(key, origin, token))).id != read(tokens, token).id
 
 
-def test_no_two_sessions_have_one_id() -> None:
+def test_session_ids_are_unique() -> None:
     tokens = replica(Clock())
     opened = [asyncio.run(tokens.open(KEY, DOCS)) for _ in range(100)]
     assert len({read(tokens, token).id for token in opened}) == 100
 
 
-def test_what_was_not_signed_here_is_no_session() -> None:
+def test_foreign_signature_is_no_session() -> None:
     tokens, token = replica(Clock()), asyncio.run(replica(Clock()).open(KEY, DOCS))
     changed = [token[:n] + ("A" if token[n] != "A" else "B") + token[n + 1 :] for n in range(4, len(token) - 1)]
     other = asyncio.run(replica(Clock(), b"t" * 32).open(KEY, DOCS))
@@ -106,7 +106,7 @@ def test_what_was_not_signed_here_is_no_session() -> None:
         assert asyncio.run(tokens.read(forged)) is None, forged
 
 
-def test_another_secret_ends_all_sessions_within_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_secret_ends_all_sessions_within_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     store = GuardedStore()
     tokens = SessionTokens(ServiceSecret(store, DatabaseThreads(1)))
     token = asyncio.run(tokens.open(KEY, DOCS))
@@ -119,7 +119,7 @@ def test_another_secret_ends_all_sessions_within_a_minute(monkeypatch: pytest.Mo
 # ---------------------------------------------------------------------------------------------- the route
 
 
-def test_a_page_opens_a_session_and_asks_with_it(asking: TestClient) -> None:
+def test_page_opens_a_session_and_queries_with_it(asking: TestClient) -> None:
     reply = asking.post("/session", headers=bearer(SITE, DOCS))
     assert reply.json().keys() == {"token", "expires_in"} and reply.json()["expires_in"] == SESSION_S
     assert reply.headers["Cache-Control"] == "no-store" and "Set-Cookie" not in reply.headers
@@ -129,7 +129,7 @@ def test_a_page_opens_a_session_and_asks_with_it(asking: TestClient) -> None:
     assert asking.post("/search", json=QUESTION, headers=page).json()["hits"]
 
 
-def test_a_session_is_renewed_through_the_route(asking: TestClient) -> None:
+def test_session_is_renewed_through_its_route(asking: TestClient) -> None:
     tokens = [open_session(asking, SITE, DOCS)]
     tokens.append(open_session(asking, SITE, DOCS, tokens[0]))
     tokens.append(open_session(asking, SITE, DOCS, "rds_nonsense"))
@@ -137,19 +137,19 @@ def test_a_session_is_renewed_through_the_route(asking: TestClient) -> None:
     assert ids[0] == ids[1] != ids[2]
 
 
-def test_a_session_sends_what_readers_may_and_no_more(asking: TestClient) -> None:
+def test_session_has_only_the_rights_of_readers(asking: TestClient) -> None:
     page = bearer(open_session(asking, SITE, DOCS), DOCS)
     for field in ({"k": 3}, {"mode": "compact"}, {"prompts": True}, {"history": []}, {"context": ["x"]}):
         assert asking.post("/query", json={**QUESTION, **field}, headers=page).status_code == 403, field
 
 
-def test_a_session_on_this_machine_may_send_what_a_command_may() -> None:
+def test_local_session_has_the_limits_of_a_command() -> None:
     here = client(guarded(GuardedStore(), host="127.0.0.1"), "127.0.0.1", "127.0.0.1:8000")
     page = bearer(open_session(here, origin="https://127.0.0.1:8000"), "https://127.0.0.1:8000")
     assert here.post("/query", json={"question": "x " * 5_000, "k": 3}, headers=page).status_code == 200
 
 
-def test_every_refusal_says_why_and_what_to_do(asking: TestClient) -> None:
+def test_every_refusal_has_a_reason_and_a_remedy(asking: TestClient) -> None:
     token = open_session(asking, SITE, DOCS)
     told = {
         ("secret API key", "keys revoke NAME", f"--publishable --origin {DOCS}", "bad_key"): bearer(SECRET, DOCS),
@@ -167,7 +167,7 @@ def test_every_refusal_says_why_and_what_to_do(asking: TestClient) -> None:
     assert page.json()["kind"] == "session" and "POST /session" in page.json()["error"]
 
 
-def test_a_revoked_key_ends_its_sessions_when_no_replica_has_it_cached(asking: TestClient, store: GuardedStore) -> None:
+def test_revoked_key_ends_its_sessions_once_no_replica_caches_it(asking: TestClient, store: GuardedStore) -> None:
     page = bearer(open_session(asking, SITE, DOCS), DOCS)
     del store.keys[SITE]
     assert asking.post("/search", json=QUESTION, headers=page).status_code == 200  # for CACHE_S: see test_keys.py
@@ -175,7 +175,7 @@ def test_a_revoked_key_ends_its_sessions_when_no_replica_has_it_cached(asking: T
     assert refused.status_code == 401 and refused.json()["kind"] == "bad_key"
 
 
-def test_a_database_that_is_away_opens_nothing(store: GuardedStore) -> None:
+def test_unreachable_database_opens_nothing(store: GuardedStore) -> None:
     token = open_session(client(guarded(store)), SITE, DOCS)
     store.away = True
     asking = client(guarded(store))
@@ -187,7 +187,7 @@ def test_a_database_that_is_away_opens_nothing(store: GuardedStore) -> None:
 # ---------------------------------------------------------------------------------------------- whose is what
 
 
-def test_what_is_asked_belongs_to_the_session(asking: TestClient, store: GuardedStore) -> None:
+def test_recorded_question_belongs_to_the_session(asking: TestClient, store: GuardedStore) -> None:
     store.hold_shared_answer("q")
     pages = [bearer(open_session(asking, SITE, DOCS), DOCS) for _ in range(2)]
     for page in (*pages, bearer(SECRET)):
@@ -197,7 +197,7 @@ def test_what_is_asked_belongs_to_the_session(asking: TestClient, store: Guarded
     assert all(owner.startswith("site/") and len(owner) > 20 for owner in owners[:2])
 
 
-def test_a_readers_session_is_known_by_its_id_alone(store: GuardedStore) -> None:
+def test_session_of_a_reader_is_identified_only_by_its_id(store: GuardedStore) -> None:
     asking = client(guarded(store, public=True))
     store.hold_shared_answer("q")
     asking.post("/feedback", json={"id": "q", "rating": "up"}, headers=bearer(open_session(asking, origin=OWN), OWN))
@@ -215,7 +215,9 @@ def page_of_docs(store: GuardedStore, asking: TestClient) -> dict[str, str]:
     return bearer(open_session(asking, SITE, DOCS), DOCS)
 
 
-def test_a_key_asks_its_collections_and_learns_of_no_other(asking: TestClient, page_of_docs: dict[str, str]) -> None:
+def test_key_queries_its_own_collections_and_learns_of_no_other(
+    asking: TestClient, page_of_docs: dict[str, str]
+) -> None:
     assert [row["name"] for row in asking.get("/collections", headers=page_of_docs).json()] == ["docs"]
     for path in ("/query", "/query/stream", "/search"):
         assert asking.post(path, json={**QUESTION, "collection": "docs"}, headers=page_of_docs).status_code == 200
@@ -229,7 +231,7 @@ def test_a_key_asks_its_collections_and_learns_of_no_other(asking: TestClient, p
         }
 
 
-def test_a_question_that_names_none_goes_to_the_keys_own_collection(asking, store, page_of_docs):
+def test_unnamed_collection_means_the_collection_of_the_key(asking, store, page_of_docs):
     store.default = "inside"
     for own in ("", "inside"):
         service = client(guarded(store, create_app(FakeEngine(store), store, collection=own)))
@@ -239,7 +241,7 @@ def test_a_question_that_names_none_goes_to_the_keys_own_collection(asking, stor
         assert "The docs" in service.get("/llms.txt", headers=page_of_docs).text
 
 
-def test_of_several_collections_only_the_keys_own_are_offered(asking, store, page_of_docs):
+def test_only_collections_of_the_key_are_offered(asking, store, page_of_docs):
     store.publish("more")
     store.keys[SITE] = replace(store.keys[SITE], collections=("docs", "more"))
     own = client(guarded(store))

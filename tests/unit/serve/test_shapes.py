@@ -62,7 +62,7 @@ def protected() -> tuple[Any, Spy]:
 
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=list(HOSTILE))
-def test_a_hostile_shape_reaches_no_parser_on_any_route(body: bytes) -> None:
+def test_hostile_json_reaches_no_parser_on_any_route(body: bytes) -> None:
     asking, spy = protected()
     for route in ROUTES:
         secret = {} if route == "/session" else bearer(SECRET)
@@ -91,13 +91,13 @@ LARGE = {
 
 
 @pytest.mark.parametrize("path", LARGE)
-def test_the_largest_requests_that_the_service_takes_pass(path: str) -> None:
+def test_largest_allowed_requests_pass(path: str) -> None:
     for value in LARGE[path]:
         for indent in (None, 1):
             assert fault_of(json.dumps(value, indent=indent).encode(), most_values(path)) == ""
 
 
-def test_a_limit_is_named_and_is_the_last_that_passes() -> None:
+def test_limit_is_named_and_inclusive() -> None:
     for most in (MOST_VALUES, MOST_OPEN_VALUES):
         assert fault_of(b"[%s]" % b",".join([b"0"] * (most - 1)), most) == ""
         assert f"more than {most:,} values" in fault_of(b"[%s]" % b",".join([b"0"] * (most + 1)), most)
@@ -122,14 +122,14 @@ def count(value: Any) -> int:
 
 @settings(max_examples=40, deadline=None)
 @given(JSON, st.booleans())
-def test_values_are_counted_whatever_stands_in_strings(value: Any, ascii_only: bool) -> None:
+def test_value_count_ignores_brackets_inside_strings(value: Any, ascii_only: bool) -> None:
     padded = [*["[,{"] * MOST_FIELDS, value]
     body, values = json.dumps(padded, ensure_ascii=ascii_only).encode("utf-8", "replace"), count(padded)
     assert fault_of(body, values) == ""
     assert "values" in fault_of(body, values - MOST_FIELDS // 2)
 
 
-def test_who_can_not_sign_a_body_has_it_parsed_by_nobody() -> None:
+def test_body_with_an_invalid_signature_is_never_parsed() -> None:
     asking, spy = protected()
     for body in (*HOSTILE.values(), b'{"changed":[]}'):
         for signature in ("sha256=0", sign("other", 1_700_000_000, body)):
@@ -140,7 +140,7 @@ def test_who_can_not_sign_a_body_has_it_parsed_by_nobody() -> None:
     assert spy.bodies == []
 
 
-def test_who_signs_a_body_announces_changes_of_one_collection() -> None:
+def test_signer_announces_changes_of_one_collection() -> None:
     asking, spy = protected()
     body, now = b'{"changed":[]}', int(time.time())
     headers = {"X-Raydex-Signature": sign("rdw_secret", now, body), "X-Raydex-Timestamp": str(now)}
@@ -149,7 +149,7 @@ def test_who_signs_a_body_announces_changes_of_one_collection() -> None:
     assert not SIGNED.sees("docs")  # what nobody has checked
 
 
-def test_of_many_mistakes_the_first_are_named() -> None:
+def test_only_the_first_of_many_mistakes_are_listed() -> None:
     """And work is done for these alone: each costs a look at all names."""
     headers = {**bearer(SECRET), "Content-Type": "application/json"}
     reply = client(guarded(GuardedStore())).post("/feedback", content=fields(MOST_FIELDS), headers=headers)

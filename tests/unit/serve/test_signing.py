@@ -9,7 +9,7 @@ BODY, AT = b'{"changed":[]}', 1_700_000_000
 BY_OPENSSL = "sha256=84f25b9609e946b8ccd348250b51444724cc9f7d3838f9c724fe6214a62ce823"
 
 
-def test_a_signature_is_the_one_that_openssl_makes():
+def test_signature_equals_the_one_of_openssl():
     assert sign("secret", AT, BODY) == BY_OPENSSL
     assert is_signed("secret", str(AT), BODY, BY_OPENSSL, AT + WINDOW_S)
 
@@ -30,5 +30,5 @@ def test_a_signature_is_the_one_that_openssl_makes():
         ("secret", "9" * 40, BODY, BY_OPENSSL, AT),
     ],
 )
-def test_a_signature_of_anything_else_is_refused(secret, timestamp, body, signature, now):
+def test_signature_of_anything_else_is_refused(secret, timestamp, body, signature, now):
     assert not is_signed(secret, timestamp, body, signature, now)

@@ -27,14 +27,14 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_bot_without_its_package_says_what_to_install(monkeypatch):
+def test_bot_without_its_package_says_what_to_install(monkeypatch):
     check_installed()
     monkeypatch.setitem(sys.modules, "slack_bolt", None)  # as Python sees a package that is not there
     with pytest.raises(SlackRefused, match=r"`pip install 'raydex\[slack\]'`"):
         check_installed()
 
 
-def test_a_channel_asks_its_collection_then_its_workspaces_then_the_files(tmp_path):
+def test_collection_is_set_by_channel_then_workspace_then_file(tmp_path):
     workspaces = read_workspaces(written(tmp_path, FILE), {"TOKEN_A": "xoxb-a"})
     places = {("T0A", "C0B"): "pg", ("T0A", "C0X"): "ray", ("T0B", "C0B"): "docs", ("T0X", "C0B"): "ray"}
     assert {place: workspaces.collection(*place) for place in places} == places
@@ -42,7 +42,7 @@ def test_a_channel_asks_its_collection_then_its_workspaces_then_the_files(tmp_pa
     assert "xoxb-a" not in repr(workspaces)
 
 
-def test_without_a_file_the_collection_is_the_one_that_is_named():
+def test_named_collection_is_used_without_a_file():
     assert read_workspaces("", {}, "ray").collection("T1", "C1") == "ray"
     assert read_workspaces("", {}).collection("T1", "C1") == ""
 
@@ -55,7 +55,7 @@ def test_without_a_file_the_collection_is_the_one_that_is_named():
     ("workspaces: {T1: {tokens: A}}", "tokens"),
     ("workspaces: [", "is no YAML"),
 ])  # fmt: skip
-def test_a_file_that_can_not_be_used_is_an_error_with_its_place(tmp_path, text, message):
+def test_unusable_file_is_an_error_with_its_location(tmp_path, text, message):
     path = written(tmp_path, text)
     with pytest.raises(BadWorkspaces) as refused:
         read_workspaces(path, {})
@@ -71,19 +71,19 @@ def test_a_file_that_can_not_be_used_is_an_error_with_its_place(tmp_path, text, 
     ("xapp-1", "xapp-2", "SLACK_BOT_TOKEN holds a token of another kind"),
     ("xoxp-1", "xapp-2", "SLACK_BOT_TOKEN holds a token of another kind"),
 ])  # fmt: skip
-def test_a_token_that_is_missing_or_of_another_kind_is_said(bot, app, message):
+def test_missing_or_wrong_token_is_reported(bot, app, message):
     settings = SlackSettings(slack_bot_token=SecretStr(bot), slack_app_token=SecretStr(app))
     with pytest.raises(SlackRefused, match=message):
         find_tokens(settings, Workspaces())
 
 
 @pytest.mark.parametrize("name", ["slack_service", "slack_api_url"])
-def test_an_address_is_one_of_the_web(name):
+def test_address_must_be_a_web_address(name):
     with pytest.raises(ValidationError, match="begins with http"):
         SlackSettings.model_validate({name: "localhost:8000"})
 
 
-def test_the_manifest_asks_for_what_the_bot_needs_and_the_docs_show_it():
+def test_manifest_requests_the_scopes_of_the_bot_and_matches_the_docs():
     manifest = yaml.safe_load(MANIFEST)
     assert manifest["oauth_config"]["scopes"]["bot"] == [*SCOPES, *HISTORY_SCOPES]
     assert manifest["settings"]["socket_mode_enabled"] and manifest["settings"]["interactivity"]["is_enabled"]

@@ -50,16 +50,16 @@ def rendered(markdown: str) -> str:
      "```\nname | 漢字\n-----+-----\na b  | 1\nc    | x\n```"),
     ("```python\nif a < b:\n\treturn `x[1]`\n```", "```\nif a &lt; b:\n    return `x[1]`\n```"),
 ])  # fmt: skip
-def test_markdown_is_written_in_slacks_markup(markdown, mrkdwn):
+def test_markdown_becomes_slack_markup(markdown, mrkdwn):
     assert rendered(markdown) == mrkdwn
 
 
-def test_lists_are_nested_and_hold_code():
+def test_lists_can_be_nested_and_contain_code():
     fragments = to_fragments("3. one\n   - inner\n\n     ```python\n     x = 1\n     ```\n4. two", {})
     assert pack_sections(fragments) == ["3. one\n    ◦ inner\n```\nx = 1\n```\n4. two"]
 
 
-def test_a_fence_within_code_does_not_end_it():
+def test_fence_inside_code_does_not_end_it():
     text = rendered("~~~~\n```\nx\n```\n~~~~")
     assert text.count(FENCE) == 2 and text.startswith(FENCE) and text.endswith(FENCE)
 
@@ -71,7 +71,7 @@ def test_a_fence_within_code_does_not_end_it():
     "| <!channel> |\n|---|\n| <@U1> |", "> <!here>", "# <!channel>", "![<!here>](https://d.test)", "&lt;!channel&gt;",
     "<https://evil.test|click>", "[a]( <!channel> )", "**<@U1>**", "<!date^1^{date}|x>",
 ])  # fmt: skip
-def test_nothing_from_a_page_or_a_model_pings_anyone_or_makes_a_link_of_its_own(text):
+def test_text_of_pages_and_models_pings_nobody_and_adds_no_links(text):
     shown = rendered(text)
     assert re.findall(r"<(?!https?://[^<>|\s]+(?:\|[^<>]*)?>)", shown) == []
     outside = re.sub(r"`[^`]*`", "", shown)
@@ -79,26 +79,26 @@ def test_nothing_from_a_page_or_a_model_pings_anyone_or_makes_a_link_of_its_own(
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
-def test_links_lead_to_web_addresses_only(payload):
+def test_links_lead_only_to_web_addresses(payload):
     for target in re.findall(r"<([^<>|]*)", rendered(str(payload))):
         assert re.match(r"https?://[^\s\"'`]+$", target, re.IGNORECASE)
 
 
 @given(st.text(max_size=300), st.text(max_size=40))
-def test_a_link_is_one_link_whatever_it_holds(url, label):
+def test_link_with_any_content_stays_one_link(url, label):
     shown = link("https://d.test/" + url, label)
     assert re.fullmatch(r"<https://d\.test/[^<>|\s]*(\|[^<>\n]*)?>", shown)
 
 
 @given(st.text(alphabet="ab <>&@`*_~[]()1|#-\n!/:", max_size=400))
-def test_every_text_keeps_its_brackets_escaped(text):
+def test_brackets_in_every_text_stay_escaped(text):
     assert re.findall(r"<(?!https?://)", rendered(text)) == []
 
 
 @pytest.mark.parametrize(
     "url", ["https://d.test/?" + "a=1&" * 450, "https://d.test/" + "漢" * 400, "https://d.test/" + "a" * 2500]
 )
-def test_a_link_is_never_cut_however_long_its_address_and_its_label(url):
+def test_link_of_any_length_is_never_cut(url):
     hits = [{"source": f"{url}{n}", "title": "T & " * 200, "headings": []} for n in range(3)]
     view = AnswerView(to_messages)
     view.take("hits", {"hits": hits})
@@ -107,7 +107,7 @@ def test_a_link_is_never_cut_however_long_its_address_and_its_label(url):
         assert len(text) <= MOST_SECTION and not re.search(r"<[^>]*$|&[a-z]*$", text)
 
 
-def test_short_pieces_share_a_section_and_long_ones_are_split_between_words():
+def test_short_pieces_share_a_section_and_long_ones_are_split_at_words():
     assert pack_sections(to_fragments("a\n\nb", {})) == ["a\n\nb"]
     sections = pack_sections(to_fragments("word &amp; " * 1500, {}))
     assert len(sections) > 2 and max(map(len, sections)) <= MOST_SECTION
@@ -115,13 +115,13 @@ def test_short_pieces_share_a_section_and_long_ones_are_split_between_words():
 
 
 @pytest.mark.parametrize("text", ["x" * 9000, "&" * 5000, "<" * 5000 + " a", "漢" * 7000])
-def test_a_word_without_end_is_cut_between_characters(text):
+def test_endless_word_is_cut_between_characters(text):
     sections = pack_sections(to_fragments(text, {}))
     assert max(map(len, sections)) <= MOST_SECTION
     assert "".join(sections) == escape(text).strip()
 
 
-def test_a_code_block_is_never_torn_where_it_fits_and_closed_where_it_does_not():
+def test_code_block_is_never_split_if_it_fits_and_otherwise_closed():
     code = "```\n" + "x = 1\n" * 400 + "```"
     messages = pack_messages(to_fragments(f"{'word ' * 500}\n\n{code}\n\n{'more ' * 500}", {}))
     assert len(messages) > 1
@@ -132,7 +132,7 @@ def test_a_code_block_is_never_torn_where_it_fits_and_closed_where_it_does_not()
     assert sum(text.count("some_call(argument)\n") for text in texts) == 900
 
 
-def test_messages_keep_slacks_limits_and_nothing_is_lost():
+def test_messages_keep_slack_limits_and_nothing_is_lost():
     text = "\n\n".join(f"## Part {n}\n\n{'word ' * 120}\n\n```\ncode {n}\n```" for n in range(40))
     messages = pack_messages(to_fragments(text, {}))
     assert all(len(m.text) <= MOST_MESSAGE + 100 < 4_000 and len(m.blocks) <= MOST_BLOCKS for m in messages)
@@ -140,14 +140,14 @@ def test_messages_keep_slacks_limits_and_nothing_is_lost():
     assert [int(n) for n in re.findall(r"code (\d+)", whole)] == list(range(40))
 
 
-def test_a_heading_stays_with_what_it_is_about():
+def test_heading_stays_with_its_text():
     text = "\n\n".join(f"## Part {n}\n\n{'word ' * 130}" for n in range(9))
     sections = pack_sections(to_fragments(text, {}))
     assert len(sections) > 1 and not [one for one in sections if re.search(r"\*Part \d\*$", one)]
     assert sum(one.count("*Part ") for one in sections) == 9
 
 
-def test_a_table_costs_what_its_cells_are_long() -> None:
+def test_table_output_grows_with_its_cell_contents_only() -> None:
     short = rendered("|a|b|c|\n|-|-|-|\n|1|\n|1|2|3|4|")
     assert short == "```\na | b | c\n--+---+--\n1\n1 | 2 | 3\n```"
     long = "x" * 500
@@ -174,7 +174,7 @@ def whole(**more):
 CLAIMS = {"total": 2, "supported": 1}
 
 
-def test_an_answer_has_its_sources_its_confidence_and_buttons():
+def test_answer_has_its_sources_its_confidence_and_buttons():
     sources = [citation(), citation(2, "https://d.test/b", "B", supported=False)]
     view = whole(text="So [1].", citations=sources, also_found=[citation(3, "https://d.test/c", "C")], claims=CLAIMS)
     assert blocks_of(view, "section") == [
@@ -187,7 +187,7 @@ def test_an_answer_has_its_sources_its_confidence_and_buttons():
     assert [one["value"] for one in message.blocks[-1]["elements"]] == ["a1", "a1"]
 
 
-def test_what_is_not_known_is_said_with_the_closest_sections():
+def test_unknown_answer_lists_the_closest_sections():
     view = whole(text="I do not know.", known=False, confidence="low")
     assert blocks_of(view, "section") == [
         "I do not know.",
@@ -196,7 +196,7 @@ def test_what_is_not_known_is_said_with_the_closest_sections():
     assert blocks_of(view, "context") == []
 
 
-def test_results_name_their_sections_once_and_are_called_no_answer():
+def test_results_list_their_sections_once_and_are_not_called_an_answer():
     view = whole(text="**CSV** [1]\n\nCall it.", form="results", claims={"total": 0})
     assert blocks_of(view, "section") == [f"*CSV* <{LINKS[1]}|[1]>\n\nCall it."]
     assert blocks_of(view, "context")[-1] == "Search results, not an answer"
@@ -204,7 +204,7 @@ def test_results_name_their_sections_once_and_are_called_no_answer():
     assert "Search results, not an answer" not in blocks_of(view, "context")
 
 
-def test_an_answer_by_a_person_says_so_and_one_that_was_cut_off_too():
+def test_human_answer_and_truncated_answer_say_so():
     assert blocks_of(whole(text="So.", written_by="person"), "context") == ["Answer written by a person"]
     (said,) = blocks_of(whole(text="So.", degraded=["truncated", "bm25", "rerank", "llm:a"]), "context")
     assert said == (
@@ -213,7 +213,7 @@ def test_an_answer_by_a_person_says_so_and_one_that_was_cut_off_too():
     )
 
 
-def test_what_stands_beside_an_answer_is_in_the_language_of_its_question():
+def test_labels_around_an_answer_are_in_the_language_of_its_question():
     asked = Asked("team", "channel", "1", "1", "Wie lese ich eine CSV-Datei?")
     view = AnswerView(to_messages, "ray", asked.language)
     assert blocks_of(view, "section") == ["_Suche läuft…_ *ray*"]
@@ -235,7 +235,7 @@ def test_many_sources_with_long_names_keep_the_limits():
     assert texts[-1].endswith("_+ 30_")
 
 
-def test_the_view_follows_the_stream():
+def test_view_follows_the_stream():
     view = AnswerView(to_messages, "ray")
     assert blocks_of(view, "section") == ["_Searching…_ *ray*"]
     view.take("hits", {"hits": [{"source": LINKS[1], "title": "Data", "headings": ["Data", "CSV"]}]})
@@ -263,7 +263,7 @@ def test_the_view_follows_the_stream():
     ("<@U0BOT> why\n```\na  b\n```", "why\n```\na  b\n```"),
     ("<@U0BOT>", ""),
 ])  # fmt: skip
-def test_a_question_is_read_as_its_writer_sees_it_and_names_no_person(text, question):
+def test_question_is_read_as_its_author_sees_it_and_names_no_person(text, question):
     assert read_text(text) == question
 
 
@@ -288,13 +288,13 @@ def test_edits_joins_and_bots_ask_nothing(event, change):
     assert read_question({**event, **change}, "T1", "U0BOT") is None
 
 
-def test_a_message_in_a_channel_that_does_not_mention_the_bot_is_not_for_it():
+def test_channel_message_without_a_mention_is_ignored():
     heard = {**DIRECT, "channel_type": "channel", "channel": "C1"}
     assert read_question(heard, "T1", "U0BOT") is None
     assert read_question({**heard, "text": "<@U0BOT> how?"}, "T1", "U0BOT")
 
 
-def test_a_thread_is_one_conversation_of_its_workspace_and_channel():
+def test_thread_is_one_conversation_of_its_workspace_and_channel():
     asked = [
         Asked(*place, "how?") for place in (("T1", "C1", "1", "1"), ("T1", "C1", "1", "2"), ("T2", "C1", "1", "1"))
     ]

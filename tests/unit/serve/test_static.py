@@ -20,14 +20,14 @@ WEB = resources.files("serve") / "web"
 LIBRARIES = json.loads((WEB / "vendor" / "package.json").read_text())["dependencies"]
 
 
-def test_all_of_the_page_is_at_most_120_kb_compressed() -> None:
+def test_whole_page_is_at_most_120_kb_compressed() -> None:
     page = ASKING.get("/").content
     scripts = {name: len(file.packed) for name, file in FILES.items() if name.startswith(("page.", "chat/", "vendor/"))}
     texts = max(len(file.packed) for name, file in FILES.items() if name.startswith("texts/page/"))
     assert sum(scripts.values()) + len(gzip.compress(page)) + texts <= 120_000, scripts
 
 
-def test_the_page_knows_the_languages_that_there_are() -> None:
+def test_page_knows_the_available_languages() -> None:
     named = re.search(r"LANGUAGES = (\[.*\])", FILES["chat/texts.js"].plain.decode())
     assert named and tuple(json.loads(named[1])) == LANGUAGES
     assert {f"texts/{part}/{tag}.json" for tag in LANGUAGES for part in ("launcher", "page")} <= set(FILES)
@@ -39,7 +39,7 @@ PROSE = re.compile(r"""["`][A-Z][a-z']+(?:["….]| [a-z(“$])""")
 NOT_READ = re.compile(r"""^\s*(?:\*|//|/\*)|// |console\.|new Error\(|[!=]== "|Bearer |warn\(|(?:valid|among)\(""")
 
 
-def test_no_text_stands_in_a_script_and_each_that_is_said_is_there() -> None:
+def test_scripts_contain_no_prose_and_every_used_text_exists() -> None:
     texts = read_texts("en")["launcher"] | read_texts("en")["page"]
     for name, file in FILES.items():
         if name.startswith(("page.", "chat/", "widget/")) and name.endswith(".js"):
@@ -49,7 +49,7 @@ def test_no_text_stands_in_a_script_and_each_that_is_said_is_there() -> None:
             assert lines == [], name
 
 
-def test_every_file_that_a_module_imports_is_served_and_loaded_ahead() -> None:
+def test_every_file_imported_by_a_module_is_served_and_preloaded() -> None:
     page = ASKING.get("/").text
     for name, file in FILES.items():
         if name.startswith("chat/"):
@@ -59,7 +59,7 @@ def test_every_file_that_a_module_imports_is_served_and_loaded_ahead() -> None:
 
 
 @pytest.mark.parametrize("page", ["/", "/a/an-answer"])
-def test_a_page_names_files_of_this_version_below_itself(page: str) -> None:
+def test_page_refers_to_files_of_this_version_below_its_own_path(page: str) -> None:
     named = re.findall(r'(?:href|src)="([^"]*web/[^"]*)"', ASKING.get(page).text)
     assert len(named) > 10
     for path in named:
@@ -67,7 +67,7 @@ def test_a_page_names_files_of_this_version_below_itself(page: str) -> None:
         assert reply.status_code == 200 and "immutable" in reply.headers["Cache-Control"]
 
 
-def test_a_file_is_compressed_where_that_is_taken_and_not_sent_again() -> None:
+def test_file_is_compressed_if_accepted_and_not_sent_again() -> None:
     for accepted, encoding in (("gzip, br", "gzip"), ("identity", None)):
         headers = {"Accept-Encoding": accepted}
         reply = ASKING.get("/web/chat/chat.js", headers=headers)
@@ -85,7 +85,7 @@ def test_nothing_else_is_served(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_a_library_says_its_version_and_licence(name: str) -> None:
+def test_library_states_its_version_and_license(name: str) -> None:
     built = FILES[f"vendor/{name.removesuffix('.js')}.js"].plain.decode()
     assert built.startswith(f"/* {name} {LIBRARIES[name]} | ")
     assert f"{name} {LIBRARIES[name]} (" in FILES["vendor/LICENSES.txt"].plain.decode()

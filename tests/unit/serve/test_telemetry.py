@@ -56,7 +56,7 @@ def client(metrics: CountingMetrics | None = None) -> TestClient:
     return TestClient(Telemetry(app, metrics or CountingMetrics()), raise_server_exceptions=False)
 
 
-def test_a_request_keeps_its_id_and_a_mad_one_is_replaced() -> None:
+def test_request_id_is_kept_and_a_malformed_one_replaced() -> None:
     asking = client()
     reply = asking.post("/query", headers={"X-Request-ID": "trace-1.a_B"})
     assert reply.headers["X-Request-ID"] == reply.json()["id"] == reply.json()["state"] == "trace-1.a_B"
@@ -67,7 +67,7 @@ def test_a_request_keeps_its_id_and_a_mad_one_is_replaced() -> None:
     assert request_id() == ""
 
 
-def test_behind_a_proxy_that_names_the_request_it_is_not_named_twice() -> None:
+def test_request_id_set_by_a_proxy_is_not_sent_twice() -> None:
     async def named(scope: Any, receive: Any, send: Any) -> None:
         await JSONResponse({"id": request_id()})(scope, receive, send)
 
@@ -75,7 +75,7 @@ def test_behind_a_proxy_that_names_the_request_it_is_not_named_twice() -> None:
     assert "X-Request-ID" not in reply.headers and reply.json()["id"] == "a"
 
 
-def test_requests_are_counted_by_the_pattern_of_their_path() -> None:
+def test_requests_are_counted_by_path_pattern() -> None:
     asking = client(metrics := CountingMetrics())
     for path in ("/items/1", "/items/2", "/nowhere/3", "/broken", "/refused"):
         asking.get(path)
@@ -83,7 +83,7 @@ def test_requests_are_counted_by_the_pattern_of_their_path() -> None:
     assert metrics.requests == expected
 
 
-def test_a_client_that_leaves_before_its_reply_is_counted_as_gone() -> None:
+def test_client_that_leaves_before_its_reply_is_counted_as_gone() -> None:
     metrics = CountingMetrics()
 
     async def silent(scope: Any, receive: Any, send: Any) -> None: ...
@@ -106,7 +106,7 @@ def lines() -> Any:
         logger.setLevel(level)
 
 
-def test_a_request_is_one_line_that_holds_no_question_and_no_secret(lines: Any) -> None:
+def test_request_is_one_log_line_without_question_or_secret(lines: Any) -> None:
     headers = {"Authorization": "Bearer rdx_secret", "X-Request-ID": "r1"}
     client().post("/query?token=hidden", content=b"my question", headers=headers)
     (line,) = lines()
@@ -120,7 +120,7 @@ def test_probes_are_not_logged_unless_they_fail(lines: Any) -> None:
     assert lines() == []
 
 
-def test_log_lines_in_threads_of_a_request_carry_its_id_and_stay_one_line(lines: Any) -> None:
+def test_log_lines_in_threads_of_a_request_have_its_id_on_one_line(lines: Any) -> None:
     log = logging.getLogger("pipelines.answering.retrieval.retriever")
 
     async def answering() -> None:
@@ -138,7 +138,7 @@ def test_log_lines_in_threads_of_a_request_carry_its_id_and_stay_one_line(lines:
     assert "ValueError: bad" in second["exception"]
 
 
-def test_logging_set_up_twice_writes_a_line_once(lines: Any) -> None:
+def test_setting_up_logging_twice_writes_each_line_once(lines: Any) -> None:
     stream = io.StringIO()
     log_as_json(io.StringIO())
     log_as_json(stream)
@@ -157,7 +157,7 @@ def test_counting_needs_no_cluster_and_never_raises(caplog: pytest.LogCaptureFix
     assert "not counted" in caplog.text
 
 
-def test_the_freshness_of_each_collection_is_shown_but_not_that_of_copies():
+def test_freshness_of_each_collection_is_shown_except_for_copies():
     checked = datetime(2026, 1, 2, tzinfo=UTC)
 
     class Shown(Metrics):

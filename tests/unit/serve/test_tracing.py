@@ -67,7 +67,7 @@ def calls(collector: Collector) -> list[SentSpan]:
     return [span for span in collector.spans if span.kind == CLIENT]
 
 
-def test_a_question_is_one_trace_from_its_request_to_the_calls_of_models(service: TestClient) -> None:
+def test_question_is_one_trace_from_its_request_to_the_model_calls(service: TestClient) -> None:
     with traced() as collector:
         reply = ask(service, **GIVEN)
     ((request, ((question, (read, find, write)),)),) = collector.tree(CALLER)
@@ -83,7 +83,7 @@ def test_a_question_is_one_trace_from_its_request_to_the_calls_of_models(service
     assert first.attributes["gen_ai.conversation.id"] == reply.json()["conversation"]
 
 
-def test_the_endpoints_of_models_and_rerankers_go_on_with_the_trace(service: TestClient, llm: ScriptedLLM) -> None:
+def test_model_and_reranker_endpoints_continue_the_trace(service: TestClient, llm: ScriptedLLM) -> None:
     llm.requests.clear()
     with traced() as collector:
         ask(service, **GIVEN)
@@ -92,7 +92,7 @@ def test_the_endpoints_of_models_and_rerankers_go_on_with_the_trace(service: Tes
     assert sent == [f"00-{TRACE}-{caller.id}-01" for caller in callers] and len(sent) == 2
 
 
-def test_a_call_of_a_model_has_the_names_that_langfuse_and_phoenix_read(service: TestClient, llm: ScriptedLLM) -> None:
+def test_model_call_has_the_names_that_langfuse_and_phoenix_read(service: TestClient, llm: ScriptedLLM) -> None:
     with traced(OTEL_SERVICE_NAME="docs", OTEL_RESOURCE_ATTRIBUTES="team=web") as collector:
         ask(service)
     call = calls(collector)[-1]
@@ -113,7 +113,7 @@ def test_a_call_of_a_model_has_the_names_that_langfuse_and_phoenix_read(service:
     }
 
 
-def test_a_request_without_a_trace_begins_one_and_a_stream_names_it(service: TestClient) -> None:
+def test_request_without_a_trace_starts_one_and_a_stream_names_it(service: TestClient) -> None:
     with traced() as collector:
         stream = ask(service, "/query/stream")
         mad = ask(service, traceparent="00-no-trace-01")
@@ -123,7 +123,7 @@ def test_a_request_without_a_trace_begins_one_and_a_stream_names_it(service: Tes
     assert sum(name == "invoke_agent raydex" for ((name, _),) in (collector.tree(root.id) for root in roots)) == 2
 
 
-def test_no_text_is_sent_unless_it_is_asked_for(service: TestClient, llm: ScriptedLLM) -> None:
+def test_no_text_is_sent_unless_enabled(service: TestClient, llm: ScriptedLLM) -> None:
     with traced() as collector:
         ask(service)
         llm.default = Reply(status=400, error="How are csv files loaded?")  # as a server that quotes the prompt
@@ -133,7 +133,7 @@ def test_no_text_is_sent_unless_it_is_asked_for(service: TestClient, llm: Script
     assert b"csv" not in sent and b"Scripted" not in sent
 
 
-def test_texts_are_sent_in_the_form_of_the_conventions_if_asked_for(service: TestClient) -> None:
+def test_texts_are_sent_in_the_format_of_the_conventions_if_enabled(service: TestClient) -> None:
     with traced(OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="true") as collector:
         ask(service)
     question = next(span for span in collector.spans if span.name == "invoke_agent raydex")
@@ -145,7 +145,7 @@ def test_texts_are_sent_in_the_form_of_the_conventions_if_asked_for(service: Tes
     assert said == {"type": "text", "content": "Scripted answer."}
 
 
-def test_a_call_that_fails_is_seen(service: TestClient, llm: ScriptedLLM) -> None:
+def test_failed_call_is_visible(service: TestClient, llm: ScriptedLLM) -> None:
     llm.default = Reply(status=401)
     with traced() as collector:
         assert "llm:llm" in ask(service).json()["degraded"]
@@ -154,7 +154,7 @@ def test_a_call_that_fails_is_seen(service: TestClient, llm: ScriptedLLM) -> Non
     assert (call.status, call.attributes["error.type"]) == (FAILED, "LLMKeyRefused")
 
 
-def test_what_is_not_to_be_sampled_is_not_sent_and_says_so_to_the_model(service: TestClient, llm: ScriptedLLM) -> None:
+def test_unsampled_trace_is_not_sent_and_the_model_is_told(service: TestClient, llm: ScriptedLLM) -> None:
     llm.requests.clear()
     with traced() as collector:
         ask(service, traceparent=GIVEN["traceparent"][:-2] + "00")
@@ -162,7 +162,7 @@ def test_what_is_not_to_be_sampled_is_not_sent_and_says_so_to_the_model(service:
     assert {request.headers["traceparent"][-3:] for request in llm.requests} == {"-00"}
 
 
-def test_a_collector_that_hangs_keeps_no_answer_and_no_end(service: TestClient) -> None:
+def test_hanging_collector_delays_neither_answer_nor_shutdown(service: TestClient) -> None:
     with ScriptedServer({"/v1/traces": lambda _: HANG}) as hanging, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", hanging.url)
         patch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")  # it hangs while the question is asked
@@ -176,7 +176,7 @@ def test_a_collector_that_hangs_keeps_no_answer_and_no_end(service: TestClient) 
     sending.join()  # else it says in the middle of other tests what it could not send
 
 
-def test_a_step_in_another_process_goes_on_with_the_trace() -> None:
+def test_step_in_another_process_continues_the_trace() -> None:
     with traced() as collector:
         with tracing.span("question", root=True):
             carried = tracing.headers()
@@ -197,7 +197,7 @@ def test_log_lines_name_the_trace() -> None:
     assert "trace_id" not in json.loads(JsonLines().format(record))
 
 
-def test_without_a_collector_nothing_is_imported_and_nothing_is_recorded() -> None:
+def test_nothing_is_imported_or_recorded_without_a_collector() -> None:
     code = """
 import sys
 from pipelines import tracing

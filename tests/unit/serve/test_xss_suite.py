@@ -68,7 +68,7 @@ def answers(payload: str) -> Iterator[str]:
             yield writer.feed(answer.text) + writer.close() + writer.list_sources(answer.citations)
 
 
-def test_there_are_eighty_payloads_and_each_is_active_where_markup_is_shown() -> None:
+def test_eighty_payloads_exist_and_each_is_active_in_rendered_markup() -> None:
     assert len(PAYLOADS) >= 80 and len({payload for _, payload in PAYLOADS}) == len(PAYLOADS)
     raw = [payload for kind in ("script", "handler") for payload in KINDS[kind] if payload.startswith("<")]
     harmless = [payload for payload in raw if not active_parts(payload)]
@@ -76,12 +76,12 @@ def test_there_are_eighty_payloads_and_each_is_active_where_markup_is_shown() ->
 
 
 @pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[name for name, _ in PAYLOADS])
-def test_nothing_runs_in_an_answer(name: str, payload: str) -> None:
+def test_no_payload_runs_in_an_answer(name: str, payload: str) -> None:
     for text in answers(payload):
         assert "gadget" in text.lower() and active_parts(MARKDOWN.render(text)) == [], text
 
 
-def test_the_payloads_are_in_the_chunks_that_are_answered_from(request: pytest.FixtureRequest) -> None:
+def test_payloads_are_in_the_chunks_used_for_answers(request: pytest.FixtureRequest) -> None:
     """Else the suite would show nothing."""
     rows = []
     for kind, payloads in KINDS.items():
@@ -92,13 +92,13 @@ def test_the_payloads_are_in_the_chunks_that_are_answered_from(request: pytest.F
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_has_no_sink(name: str) -> None:
+def test_script_has_no_unsafe_sink(name: str) -> None:
     assert [sink for sink in SINKS if sink in SCRIPTS[name]] == []
     assert re.findall(r'import\((?!"\./|new URL\().*', SCRIPTS[name]) == []  # modules come from beside this one
 
 
 @pytest.mark.parametrize("path", ["/", "/a/an-answer", "/docs"])
-def test_a_page_has_no_handlers_and_a_strict_policy(path: str) -> None:
+def test_page_has_no_inline_handlers_and_a_strict_policy(path: str) -> None:
     app = FastAPI(docs_url=None)
     add_pages(app)
     reply = TestClient(app).get(path)

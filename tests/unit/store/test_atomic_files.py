@@ -12,7 +12,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_file_replaces_the_old_one_when_it_is_whole_and_one_that_fails_changes_nothing(tmp_path: Path) -> None:
+def test_file_is_replaced_when_complete_and_a_failure_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text("old")
     with pytest.raises(ZeroDivisionError), whole_file(path) as making:
@@ -25,7 +25,7 @@ def test_a_file_replaces_the_old_one_when_it_is_whole_and_one_that_fails_changes
     assert path.read_text() == "new" and names(tmp_path) == ["data.jsonl"]
 
 
-def test_a_private_file_is_never_readable_by_others(tmp_path: Path) -> None:
+def test_private_file_is_never_readable_by_others(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     (tmp_path / ".secret.making").touch(mode=0o644)  # left by a killed process
     with whole_file(path, private=True) as making:
@@ -34,7 +34,7 @@ def test_a_private_file_is_never_readable_by_others(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and path.read_text() == "word"
 
 
-def test_a_folder_replaces_the_old_one_and_what_a_killed_process_left(tmp_path: Path) -> None:
+def test_folder_replaces_the_old_one_and_leftovers_of_a_killed_process(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "model"
     for text in ("old", "new"):
         with whole_folder(path) as making:
@@ -48,7 +48,7 @@ def test_a_folder_replaces_the_old_one_and_what_a_killed_process_left(tmp_path: 
     assert names(path.parent) == ["model"] and names(path) == []
 
 
-def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
+def test_failing_folder_leaves_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "model"
     path.mkdir()
     (path / "old").touch()
@@ -61,7 +61,7 @@ def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("left", "kept"), [([".model.old"], "old"), ([".model.old", "model"], "new"), (["model"], "new")]
 )
-def test_a_replacement_that_was_killed_is_ended(tmp_path: Path, left: list[str], kept: str) -> None:
+def test_interrupted_replacement_is_completed(tmp_path: Path, left: list[str], kept: str) -> None:
     for name in left:
         (tmp_path / name).mkdir()
         (tmp_path / name / ("old" if name == ".model.old" else "new")).touch()
@@ -69,7 +69,7 @@ def test_a_replacement_that_was_killed_is_ended(tmp_path: Path, left: list[str],
     assert names(tmp_path) == ["model"] and names(tmp_path / "model") == [kept]
 
 
-def test_what_was_open_to_others_is_closed_and_keeps_the_rights_of_its_account(tmp_path: Path) -> None:
+def test_shared_files_become_private_and_keep_the_rights_of_the_owner(tmp_path: Path) -> None:
     folder, file = tmp_path / "home", tmp_path / "home" / "file"
     folder.mkdir()
     file.touch()

@@ -13,18 +13,18 @@ FIRST = [
 ]  # fmt: skip
 
 
-def test_the_columns_of_the_first_release_stay_and_later_ones_have_a_value_for_the_chunks_of_before():
+def test_first_columns_stay_and_later_ones_have_a_default_for_old_chunks():
     assert CHUNK_COLUMNS.first_names == FIRST
     for name in set(CHUNK_COLUMNS.names) - set(FIRST):
         assert "default" in CHUNK_COLUMNS.definition(name).as_string()
 
 
-def test_a_hit_reads_only_its_own_fields_and_all_that_have_no_default():
+def test_hit_reads_only_its_own_fields_and_those_without_a_default():
     hit = CHUNK_COLUMNS.read_hit(dict.fromkeys(CHUNK_COLUMNS.names, "x"))
     assert (hit.chunk_id, hit.score, hit.score_kind, hit.anchors) == ("x", 0.0, "none", ("x",))
 
 
-def test_a_chunk_and_its_page_have_every_column():
+def test_chunk_and_its_page_have_every_column():
     chunk = Chunk("i", "u", ("a", "b\0"), "t\ud800", ("h",), 1, "text", "th", "et", "eh", 3, "plain")
     page = StagedPage("u", "ih", "T", "en", ("tag",), None, 1, [chunk])
     assert CHUNK_COLUMNS.values(page, chunk) == [
@@ -33,7 +33,7 @@ def test_a_chunk_and_its_page_have_every_column():
     assert {field.name for field in fields(Hit)} >= {"anchors", "tags", "version", "language", "ordinal"}
 
 
-def test_a_further_column_is_in_every_list():
+def test_additional_column_is_in_every_list():
     wider = CHUNK_COLUMNS.extended(Column("kind", "text", hit="context", default="'prose'"))
     assert wider.names == [*CHUNK_COLUMNS.names, "kind"] and wider.types[-1] == "text" and wider.first_names == FIRST
     parts = {name: part.as_string() for name, part in wider.parts.items()}

@@ -43,7 +43,7 @@ WAITING = {"serve", "demo"}  # for a server that may be starting, also for a hos
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS.keys() - WITHOUT_DATABASE))
-def test_no_command_repeats_the_password_of_a_misspelt_url(verb, tmp_path, capfd, caplog, monkeypatch):
+def test_no_command_repeats_the_password_of_a_misspelled_url(verb, tmp_path, capfd, caplog, monkeypatch):
     caplog.set_level(logging.DEBUG)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "questions.jsonl").write_text('{"question": "Why?", "sources": ["https://x.test/#a"]}\n')
@@ -66,7 +66,7 @@ def test_no_command_repeats_the_password_of_a_misspelt_url(verb, tmp_path, capfd
 
 
 @pytest.mark.parametrize("url", MISSPELT.values(), ids=MISSPELT.keys())
-def test_a_bad_url_is_refused_before_anything_connects(url: str) -> None:
+def test_bad_url_is_refused_before_connecting(url: str) -> None:
     if "invalid" in url:
         assert check_url(url) == "no.such.host.invalid:5432"
         return
@@ -89,7 +89,7 @@ def test_a_bad_url_is_refused_before_anything_connects(url: str) -> None:
         ("", "a local socket:5432"),
     ],
 )
-def test_a_good_url_says_where_its_database_is(url: str, place: str) -> None:
+def test_good_url_tells_where_its_database_is(url: str, place: str) -> None:
     assert check_url(url) == place
     assert conninfo_to_dict(conninfo(url))["connect_timeout"] == "5"
     assert conninfo_to_dict(conninfo("host=db.test connect_timeout=9"))["connect_timeout"] == "9"

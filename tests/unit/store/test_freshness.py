@@ -11,7 +11,7 @@ def ago(**span: float) -> datetime:
     return NOW - timedelta(**span)
 
 
-def test_a_collection_of_last_night_is_fresh():
+def test_collection_of_last_night_is_fresh():
     fresh = Freshness(ago(hours=26), ago(hours=3))
     assert fresh.describe(NOW) == "every page was checked in the last 26 h; last full run 3 h ago"
     assert fresh.warnings(NOW) == []
@@ -19,7 +19,7 @@ def test_a_collection_of_last_night_is_fresh():
     assert just_now.describe(NOW) == "every page was checked in the last 3 min; last full run 40 s ago"
 
 
-def test_what_was_forgotten_or_fails_for_days_is_warned_of():
+def test_forgotten_or_long_failing_collection_gets_a_warning():
     assert Freshness(ago(days=9), ago(days=8), 1).warnings(NOW) == [
         "no full run has ended well for 8 days",
         "a page of the index was not checked for 9 days",
@@ -27,5 +27,5 @@ def test_what_was_forgotten_or_fails_for_days_is_warned_of():
     ]
 
 
-def test_nothing_is_said_where_nothing_is_known():
+def test_nothing_is_reported_if_nothing_is_known():
     assert (Freshness().describe(NOW), Freshness().warnings(NOW)) == ("", [])

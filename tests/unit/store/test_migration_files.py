@@ -5,7 +5,7 @@ import pytest
 from pipelines.store.migrations.migrate import read_migrations
 
 
-def test_the_migrations_are_numbered_from_one_without_a_gap():
+def test_migrations_are_numbered_from_one_without_a_gap():
     migrations = read_migrations()
     assert migrations[0].name == "schema"
     assert [migration.number for migration in migrations] == list(range(1, len(migrations) + 1))

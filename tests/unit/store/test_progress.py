@@ -20,7 +20,7 @@ with Messages() as tell:
 CLEAR = "\r\x1b[2K"
 
 
-def test_on_a_terminal_passing_messages_share_a_line_and_the_last_one_is_cleared():
+def test_temporary_messages_share_one_terminal_line_that_is_cleared():
     ours, theirs = pty.openpty()
     subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, stderr=theirs, check=True)
     os.write(theirs, b"END")
@@ -34,7 +34,7 @@ def test_on_a_terminal_passing_messages_share_a_line_and_the_last_one_is_cleared
     )
 
 
-def test_elsewhere_messages_are_lines_and_passing_ones_are_rare():
+def test_messages_elsewhere_are_lines_and_temporary_ones_rare():
     done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stderr == "warning: slow\n"
 
@@ -46,7 +46,7 @@ def pace(*notes: tuple[float, float]) -> WorkPace:
     return noted
 
 
-def test_the_rest_takes_as_long_as_the_later_half_so_far():
+def test_remaining_time_is_estimated_from_the_later_half():
     """A clock starts anywhere; what starts slowly, or late, does not stay slow."""
     for start in (0.0, 1e6):
         steady = pace(*((start + second, 2.0 * second) for second in range(11)))
@@ -60,7 +60,7 @@ def test_the_rest_takes_as_long_as_the_later_half_so_far():
         assert slow.seconds_left(169) == pytest.approx(20.0)
 
 
-def test_a_stall_between_two_phases_does_not_decide_about_the_rest():
+def test_stall_between_two_phases_does_not_distort_the_estimate():
     """50 a second for 20 s, nothing for 8 s, then 50 a second again: the end is right within a third."""
     working = [(2.0 * n, 100.0 * n) for n in range(1, 11)]
     stalled = [(20 + 2.0 * n, 1000.0) for n in range(1, 5)]
@@ -68,7 +68,7 @@ def test_a_stall_between_two_phases_does_not_decide_about_the_rest():
     assert left is not None and 30 + left == pytest.approx(30 + 18, rel=1 / 3)
 
 
-def test_no_end_is_expected_before_enough_is_done_and_none_is_left_at_the_end():
+def test_no_time_is_estimated_too_early_and_none_is_left_at_the_end():
     assert pace().seconds_left(10) is None
     assert pace((0, 1), (1, 2)).seconds_left(100) is None
     assert pace(*((second, second / 10) for second in range(10))).seconds_left(100) is None
@@ -79,5 +79,5 @@ def test_no_end_is_expected_before_enough_is_done_and_none_is_left_at_the_end():
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0.2, "1 s"), (99, "99 s"), (100, "2 min"), (3599, "1 h 0 min"), (7800, "2 h 10 min")]
 )
-def test_durations_are_said_as_a_person_says_them(seconds, words):
+def test_durations_are_formatted_for_people(seconds, words):
     assert describe_seconds(seconds) == words

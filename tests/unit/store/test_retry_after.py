@@ -21,5 +21,5 @@ def test_retry_after_is_seconds_or_a_date(value, seconds):
     assert parse_retry_after(value) == seconds
 
 
-def test_retry_after_in_the_future_is_the_time_until_then():
+def test_retry_after_date_becomes_the_seconds_until_then():
     assert (parse_retry_after("Fri, 31 Dec 2100 23:59:59 GMT") or 0) > 1e6

@@ -17,11 +17,11 @@ MIB, GIB = 1 << 20, 1 << 30
         pytest.param(512 * MIB, 90 * GIB, "256MB", id="a small machine"),
     ],
 )
-def test_the_server_keeps_its_data_in_memory_within_a_share(memory, data, buffers):
+def test_server_keeps_its_data_in_a_share_of_memory(memory, data, buffers):
     assert size_server(memory, 64 * GIB, data, 2)["shared_buffers"] == buffers
 
 
-def test_a_build_takes_no_more_than_shared_memory_holds():
+def test_build_uses_at_most_the_available_shared_memory():
     assert size_server(24 * GIB, 64 * GIB, 0, 2)["maintenance_work_mem"] == "6144MB"
     assert size_server(24 * GIB, 2 * GIB, 0, 2)["maintenance_work_mem"] == "1536MB"
     container = size_server(24 * GIB, 64 * MIB, 0, 2)
@@ -29,17 +29,17 @@ def test_a_build_takes_no_more_than_shared_memory_holds():
     assert container["dynamic_shared_memory_type"] == "mmap"
 
 
-def test_the_write_ahead_log_leaves_a_small_disk_to_the_data():
+def test_write_ahead_log_leaves_a_small_disk_to_the_data():
     assert [size_log(room)["max_wal_size"] for room in (GIB // 4, 5 * GIB, 90 * GIB)] == ["64MB", "512MB", "4096MB"]
 
 
-def test_every_cpu_may_build():
+def test_every_cpu_can_build():
     workers = [size_server(GIB, GIB, 0, cpus)["max_parallel_maintenance_workers"] for cpus in (1, 2, 64)]
     assert workers == ["1", "1", "63"]
     assert int(size_server(GIB, GIB, 0, 64)["max_parallel_workers"]) >= 63
 
 
-def test_the_size_of_a_folder_counts_files_at_any_depth(tmp_path):
+def test_folder_size_counts_files_at_any_depth(tmp_path):
     assert size_of(tmp_path / "absent") == 0
     (tmp_path / "base" / "1").mkdir(parents=True)
     (tmp_path / "base" / "1" / "2600").write_bytes(bytes(1000))
@@ -47,7 +47,7 @@ def test_the_size_of_a_folder_counts_files_at_any_depth(tmp_path):
     assert size_of(tmp_path) == 1024
 
 
-def test_a_build_keeps_to_the_limit_of_a_small_machine():
+def test_build_keeps_to_the_limit_of_a_small_machine():
     """A database of one's own has Postgres's 64 MB; the keeper's limit is a share of the memory that there is."""
     chunks = {"chunks": 10**6, "vector_bytes": 1544}
     assert _memory_of_build(**chunks, allowed=64 * MIB, strict=False) == f"{LEAST_LIMIT >> 10}kB"
@@ -55,7 +55,7 @@ def test_a_build_keeps_to_the_limit_of_a_small_machine():
     assert _memory_of_build(**chunks, allowed=256 * MIB, strict=True) == f"{256 << 10}kB"
 
 
-def test_a_containers_memory_is_its_limit_by_either_version_of_cgroups(tmp_path):
+def test_container_memory_is_its_limit_in_either_version_of_cgroups(tmp_path):
     second, first = tmp_path / "memory.max", tmp_path / "memory.limit_in_bytes"
     whole = memory_within([second, first])
     assert whole > 64 * MIB

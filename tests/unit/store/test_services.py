@@ -17,7 +17,7 @@ with announce(Path(sys.argv[1]), "http://127.0.0.1:1", "docs"):
 """
 
 
-def test_a_service_is_found_while_it_runs_and_the_latest_comes_first(tmp_path: Path) -> None:
+def test_service_is_found_while_it_runs_latest_first(tmp_path: Path) -> None:
     assert find_services(tmp_path / "nothing here") == []
     with announce(tmp_path, "http://127.0.0.1:8000"):
         with announce(tmp_path, "http://127.0.0.1:8001", "docs"):
@@ -29,7 +29,7 @@ def test_a_service_is_found_while_it_runs_and_the_latest_comes_first(tmp_path: P
     assert find_services(tmp_path) == []
 
 
-def test_a_killed_service_is_not_found_and_its_file_goes_with_the_next(tmp_path: Path) -> None:
+def test_killed_service_is_not_found_and_its_file_is_removed_by_the_next(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE) as child:
         assert child.stdout and child.stdout.readline()
         assert [(found.pid, found.collection) for found in find_services(tmp_path)] == [(child.pid, "docs")]
@@ -39,7 +39,7 @@ def test_a_killed_service_is_not_found_and_its_file_goes_with_the_next(tmp_path:
         assert len(list((tmp_path / "services").iterdir())) == 1
 
 
-def test_a_file_that_is_no_announcement_is_passed_over(tmp_path: Path) -> None:
+def test_file_that_is_no_announcement_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "services").mkdir()
     (tmp_path / "services" / "strange.json").write_text("no JSON")
     assert find_services(tmp_path) == []

@@ -18,12 +18,12 @@ ANY = st.text(st.characters() | st.characters(categories=["Cs", "Cf", "Cc"]))
 
 
 @given(ANY)
-def test_what_is_stored_lacks_nul_and_lone_surrogates_and_nothing_else(text: str) -> None:
+def test_stored_text_lacks_only_nul_and_lone_surrogates(text: str) -> None:
     assert clean_for_storage(text) == "".join(c for c in text if c != "\0" and unicodedata.category(c) != "Cs")
 
 
 @given(ANY)
-def test_a_tokenizer_gets_as_many_characters_and_no_lone_surrogate(text: str) -> None:
+def test_tokenizer_gets_as_many_characters_and_no_lone_surrogate(text: str) -> None:
     cleaned = clean_for_tokenizer(text)
     assert len(cleaned) == len(text)
     cleaned.encode()
@@ -31,18 +31,18 @@ def test_a_tokenizer_gets_as_many_characters_and_no_lone_surrogate(text: str) ->
 
 
 @given(ANY)
-def test_a_page_is_clean_once_and_for_all(text: str) -> None:
+def test_cleaning_a_page_twice_changes_nothing(text: str) -> None:
     cleaned = clean_page(text)
     assert clean_page(cleaned) == cleaned == clean_for_storage(cleaned) == unicodedata.normalize("NFC", cleaned)
     assert not [c for c in cleaned if unicodedata.category(c) == "Cc" and c not in "\n\t" and c < "\x80"]
 
 
-def test_a_page_keeps_its_words_and_joiners_that_hide_nothing_are_gone() -> None:
+def test_page_keeps_its_words_and_loses_invisible_joiners() -> None:
     assert clean_page("a\r\nb\rc\td\u00ade\u200bf\u202eg\ufeffh\x0ci cafe\u0301 \ud800!") == "a\nb\nc\tdefghi café !"
 
 
 @given(st.text())
-def test_a_model_sees_visible_characters_alone(text: str) -> None:
+def test_model_sees_only_visible_characters(text: str) -> None:
     shown = clean_for_model(text)
     assert not [c for c in shown if unicodedata.category(c) in ("Cf", "Cc", "Cs") and c not in "\n\t"]
     assert clean_for_model(shown) == shown == unicodedata.normalize("NFC", shown)
@@ -54,7 +54,7 @@ def test_hidden_instructions_are_not_seen() -> None:
 
 
 @given(ANY)
-def test_a_reader_gets_no_control_and_nothing_smuggled(text: str) -> None:
+def test_reader_gets_no_control_or_smuggled_characters(text: str) -> None:
     cleaned = clean_for_reader(text)
     assert clean_for_reader(cleaned) == cleaned
     assert not set(cleaned) & set("\0\x1b\x7f\u200b\u202e\ufeff\U000e0041")
@@ -62,5 +62,5 @@ def test_a_reader_gets_no_control_and_nothing_smuggled(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["👨\u200d👩\u200d👧", "❤\ufe0f", "می\u200cخواهم", "tab\tline\nend"])
-def test_a_reader_keeps_joiners_and_emoji_selectors(text: str) -> None:
+def test_reader_keeps_joiners_and_emoji_selectors(text: str) -> None:
     assert clean_for_reader(text) == text

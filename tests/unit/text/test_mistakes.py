@@ -58,7 +58,7 @@ def known_error(kind: Any) -> PydanticKnownError:
 
 
 @pytest.mark.parametrize("kind", [one for one in get_args(ErrorType) if one not in OURS])
-def test_every_kind_of_mistake_has_words_of_its_own(kind: Any) -> None:
+def test_every_kind_of_mistake_has_its_own_message(kind: Any) -> None:
     error = known_error(kind)
     problem = {"type": kind, "loc": ("a", "b"), "msg": error.message(), "input": 3, "ctx": error.context or {}}
     (said,) = (one.describe() for one in mistakes_of([problem]))
@@ -80,7 +80,7 @@ def models() -> Iterator[type[BaseModel]]:
 
 
 @pytest.mark.exhaustive  # it imports every module, torch too
-def test_whatever_value_a_field_of_any_model_gets_no_raw_word_is_said() -> None:
+def test_every_bad_value_of_any_model_gets_a_plain_message() -> None:
     seen, lines = set(), set()
     for model in set(models()):
         for name in (*model.model_fields, "no_such_key"):
@@ -123,7 +123,7 @@ SITE = {"start_urls": ["https://docs.example.com/"]}
       "did you mean directory?")),
     ({"boosts": {"a": 0}}, "boosts.a is 0: it must be more than 0"),
 ])  # fmt: skip
-def test_a_collection_file_says_what_was_meant(values: dict[str, Any], said: str) -> None:
+def test_collection_file_error_suggests_the_intended_key(values: dict[str, Any], said: str) -> None:
     assert said_of(values) == [f"docs.yaml: {said}"]
 
 
@@ -143,7 +143,7 @@ def test_settings_are_described_without_secrets(values: dict[str, Any], said: st
     assert describe_mistakes(caught.value, Settings) == said
 
 
-def test_a_value_that_may_be_of_several_types_is_one_mistake() -> None:
+def test_value_with_several_allowed_types_is_one_mistake() -> None:
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(dict[str, int | list[str]]).validate_python({"a": {}})
     assert (
@@ -152,13 +152,13 @@ def test_a_value_that_may_be_of_several_types_is_one_mistake() -> None:
     )
 
 
-def test_a_dataclass_is_read_as_a_model_is() -> None:
+def test_dataclass_is_validated_like_a_model() -> None:
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(IndexSettings).validate_python({"chunk_size": "many"})
     assert describe_mistakes(caught.value, IndexSettings) == "chunk_size is 'many': it must be a whole number"
 
 
-def test_the_nearest_name_is_suggested_else_all_of_them() -> None:
+def test_nearest_name_is_suggested_or_all_are_listed() -> None:
     assert suggest("exlude", ["include", "exclude"]) == "did you mean exclude?"
     assert suggest("zzz", ["include", "exclude"]) == "there are: include, exclude"
 

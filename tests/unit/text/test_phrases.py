@@ -15,17 +15,17 @@ TABLES = [
 ]
 
 
-def test_a_row_is_an_alternative_whatever_its_case():
+def test_row_is_a_case_insensitive_alternative():
     thanks = compile_phrases({"patterns": {"thanks": ["thanks?", "ty$"]}})["thanks"]
     assert [bool(thanks.match(text)) for text in ("Thank you", "TY", "tyre")] == [True, True, False]
 
 
-def test_a_phrase_begins_and_ends_with_a_whole_word():
+def test_phrase_starts_and_ends_with_a_whole_word():
     this = compile_phrases({"phrases": {"this": ["this page", "here"]}})["this"]
     assert [bool(this.search(text)) for text in ("on this page?", "there", "hereby", "not here")] == [1, 0, 0, 1]
 
 
-def test_a_part_stands_for_any_of_its_rows():
+def test_part_matches_any_of_its_rows():
     table = {
         "parts": {"page": ["page", "{guide}s?"], "guide": ["guide", "tutorial"]},
         "patterns": {"this": ["this {page}$", r"\d{2}"]},
@@ -34,24 +34,24 @@ def test_a_part_stands_for_any_of_its_rows():
     assert [bool(this.search(text)) for text in ("this page", "this tutorials", "this pages", "12")] == [1, 1, 0, 1]
 
 
-def test_a_part_that_is_not_there_is_an_error():
+def test_missing_part_is_an_error():
     with pytest.raises(KeyError, match="page"):
         compile_phrases({"patterns": {"this": ["this {page}"]}})
 
 
-def test_words_are_no_truth_values():
+def test_yaml_words_are_not_read_as_booleans():
     assert "no" in read_table("pipelines.text.detection")["words"]
 
 
 @pytest.mark.parametrize("path", TABLES, ids=str)
-def test_a_table_reads_the_same_without_the_library_in_c(path):
+def test_table_reads_the_same_without_the_c_library(path):
     text = (ROOT / path).with_suffix(".yaml").read_text()
     assert yaml.load(text, yaml.BaseLoader) == read_table(".".join(path.parts))
 
 
 # The families of embedding models are tried in their order, by no name.
 @pytest.mark.parametrize("path", [path for path in TABLES if path.stem != "families"], ids=str)
-def test_every_phrase_of_a_table_is_looked_for(path):
+def test_every_phrase_table_is_used(path):
     files = (ROOT / path).parents[1].rglob("*.py")
     code = "\n".join(file.read_text() for file in files)
     names = read_phrases(".".join(path.parts))

@@ -23,7 +23,7 @@ def placeholders(text: str) -> list[str]:
     return sorted(re.findall(r"\{\w+\}|`", text))
 
 
-def test_the_forms_of_every_language_are_known() -> None:
+def test_plural_forms_of_every_language_are_known() -> None:
     assert sorted(FORMS) == list(LANGUAGES), "FORMS above has the plural forms of each language"
 
 
@@ -42,7 +42,7 @@ def test_every_language_has_the_texts_and_placeholders_of_english(language: str)
 
 
 @pytest.mark.parametrize(("language", "forms"), FORMS.items())
-def test_a_number_has_the_form_of_its_language(language: str, forms: tuple[str, ...]) -> None:
+def test_number_uses_the_plural_form_of_its_language(language: str, forms: tuple[str, ...]) -> None:
     assert {plural_form(language, n) for n in range(130)} == set(forms) - {"other" if "many" in forms else ""}
     russian = {1: "one", 2: "few", 5: "many", 11: "many", 13: "many", 21: "one", 24: "few", 112: "many"}
     assert language != "ru" or {n: plural_form("ru", n) for n in russian} == russian
@@ -50,11 +50,11 @@ def test_a_number_has_the_form_of_its_language(language: str, forms: tuple[str, 
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_stands_over_and_under_a_dialog_fits_into_slack(language: str) -> None:
+def test_dialog_labels_fit_the_limits_of_slack(language: str) -> None:
     assert all(len(say_beside(name, language)) <= 24 for name in ("bad", "send", "cancel"))
 
 
-def test_the_first_language_that_is_spoken_is_chosen() -> None:
+def test_first_available_language_is_chosen() -> None:
     assert choose_language("sv", "de-AT", "fr") == "de"
     assert choose_language("", "und", "zh_Hant") == "zh"
     assert choose_language() == choose_language("tlh") == ENGLISH
@@ -81,6 +81,6 @@ def sentences_in(path: Path) -> Iterator[str]:
         stack += ast.iter_child_nodes(node)
 
 
-def test_no_answer_says_what_only_code_knows() -> None:
+def test_code_contains_no_sentences_for_readers() -> None:
     files = [path for path in (ROOT / "pipelines/answering").rglob("*.py") if path.name not in FOR_MODELS]
     assert [text for path in files for text in sentences_in(path)] == []

@@ -48,7 +48,7 @@ def test_questions_go_through_the_map_and_chunks_do_not(tmp_path: Path) -> None:
     assert np.array_equal(adapted.embed_chunks(["one two three"])[0], question)
 
 
-def test_an_adapter_of_another_model_is_refused(tmp_path: Path) -> None:
+def test_adapter_of_another_model_is_refused(tmp_path: Path) -> None:
     adapter = QueryAdapter.load(save_adapter(tmp_path / "a"))
     with pytest.raises(AdapterMismatch, match=r"hash:8.*hash:16.*unset retrieval"):
         AdaptedEmbedder(load_embedder("hash:16"), adapter)
@@ -67,7 +67,7 @@ def test_an_adapter_of_another_model_is_refused(tmp_path: Path) -> None:
         ({"base": None}, "names no base model"),
     ],
 )
-def test_a_folder_that_must_not_be_used_is_named(tmp_path: Path, card: dict[str, Any], message: str) -> None:
+def test_unusable_folder_is_named(tmp_path: Path, card: dict[str, Any], message: str) -> None:
     with pytest.raises(NotAnAdapter, match=message):
         QueryAdapter.load(save_adapter(tmp_path / "a", **card))
 
@@ -82,17 +82,17 @@ def test_weights_are_data_never_code(tmp_path: Path) -> None:
         QueryAdapter.load(folder)
 
 
-def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+def test_non_finite_weights_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotAnAdapter, match="not finite"):
         QueryAdapter.load(save_adapter(tmp_path / "a", np.full((8, 8), np.nan, np.float32)))
 
 
-def test_a_question_is_never_mapped_to_nothing() -> None:
+def test_question_is_never_mapped_to_zero() -> None:
     with pytest.raises(EmbeddingFailed, match="train it again"):
         QueryAdapter(np.zeros((2, 2), np.float32), "m")(np.ones(2, np.float32))
 
 
-def test_a_configured_adapter_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
+def test_unusable_configured_adapter_stops_the_startup(tmp_path: Path) -> None:
     with pytest.raises(NotAnAdapter, match=r"there is no card\.json"):
         make_retriever(AnswerSettings(retrieval={"query_adapter": tmp_path / "none"}), None)  # type: ignore[arg-type]
 
@@ -120,21 +120,21 @@ def found_first(questions: Any, chunks: Any, right: list[list[int]]) -> float:
     )
 
 
-def test_what_is_learned_helps_questions_that_were_not_learned_from() -> None:
+def test_learned_map_helps_unseen_questions() -> None:
     questions, chunks, answering = rotated_world(200)
     matrix = fit_map(questions[:150], chunks, answering[:150], PLAN)
     mapped = QueryAdapter(matrix, "m")(questions[150:])
     assert found_first(mapped, chunks, answering[150:]) > found_first(questions[150:], chunks, answering[150:]) + 0.3
 
 
-def test_learning_is_the_same_for_the_same_seed_and_begins_at_no_change() -> None:
+def test_learning_is_reproducible_by_seed_and_starts_at_the_identity() -> None:
     questions, chunks, answering = rotated_world(40)
     once, again = (fit_map(questions, chunks, answering, PLAN) for _ in range(2))
     assert np.array_equal(once, again)
     assert np.array_equal(fit_map(questions, chunks, answering, PLAN.model_copy(update={"epochs": 0})), np.eye(8))
 
 
-def test_the_map_stays_nearer_to_none_where_that_weighs_more() -> None:
+def test_map_stays_closer_to_the_identity_with_a_larger_weight() -> None:
     questions, chunks, answering = rotated_world(40)
     loose, held = (
         fit_map(questions, chunks, answering, PLAN.model_copy(update={"stay": stay})) for stay in (1e-4, 1.0)
@@ -160,7 +160,7 @@ def test_questions_without_an_answering_chunk_teach_nothing() -> None:
     assert np.isfinite(fit_map(questions, chunks, [[], *answering[1:]], PLAN)).all()
 
 
-def test_places_are_counted_by_different_texts() -> None:
+def test_ranks_count_distinct_texts() -> None:
     chunks = np.array([[1, 0], [0.9, 0.1], [0.8, 0.2], [0, 1]], np.float32)
     question = np.array([[1, 0]], np.float32)
     assert vector_ranks(question, chunks, [[2]], ["a", "b", "c", "d"]) == [3]

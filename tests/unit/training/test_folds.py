@@ -8,7 +8,7 @@ from pipelines.evaluation.questions.alike import connected_groups, pairs_sharing
 from pipelines.training.folds import BadFolds, group_folds, page_groups
 
 
-def test_a_group_is_named_by_its_first_item_and_connected_also_through_others():
+def test_group_is_named_by_its_first_item_and_joined_through_others():
     assert connected_groups(6, [(4, 1), (5, 4), (3, 2)]) == [0, 1, 2, 2, 1, 1]
     assert connected_groups(3, []) == [0, 1, 2]
     assert connected_groups(0, []) == []
@@ -16,7 +16,7 @@ def test_a_group_is_named_by_its_first_item_and_connected_also_through_others():
     assert connected_groups(len(keys), pairs_sharing(keys)) == [0, 1, 2, 1, 4, 1]
 
 
-def test_no_page_and_no_question_is_in_two_folds():
+def test_no_page_or_question_is_in_two_folds():
     examples = [Example(f"q{n}", (f"https://d.test/{n // 3}.html#s{n}",)) for n in range(60)]
     examples += [
         Example("bridge", ("https://d.test/0.html", "https://d.test/7.html#x")),
@@ -34,7 +34,7 @@ def test_no_page_and_no_question_is_in_two_folds():
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
-def test_folds_that_can_not_be_are_refused(n):
+def test_impossible_folds_are_refused(n):
     with pytest.raises(BadFolds, match=f"{n} folds of 2 groups of questions that share nothing: add questions"):
         group_folds(page_groups([Example("a", ("u",)), Example("b", ("v",)), Example("c", ("v#x",))]), n)
 
@@ -50,5 +50,5 @@ def test_folds_that_can_not_be_are_refused(n):
         (["???", "…"], 1),  # without a word
     ],
 )
-def test_the_same_question_in_other_words_is_in_one_group_and_another_is_not(questions, groups):
+def test_paraphrases_of_a_question_share_a_group(questions, groups):
     assert len(set(question_groups(questions))) == groups

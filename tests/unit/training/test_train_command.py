@@ -18,7 +18,7 @@ def flags(kind: str, *words: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_flags_a_plan_has_its_own_defaults(kind: str) -> None:
+def test_plan_without_flags_has_its_own_defaults(kind: str) -> None:
     plan = KINDS[kind].plan
     given = {name: flags(kind)[name] for name, field in plan.model_fields.items() if field.is_required()}
     assert read_fields(plan, flags(kind)) == plan(**given)
@@ -32,7 +32,7 @@ def test_flags_reach_the_plan_of_their_kind() -> None:
     assert (plan.feedback, plan.held_out, plan.seed) == (True, 0, 7)
 
 
-def test_token_embeddings_alone_have_a_higher_rate_unless_one_is_given() -> None:
+def test_token_embeddings_alone_get_a_higher_rate_unless_one_is_given() -> None:
     assert EmbedderPlan().learning_rate == 2e-5 and EmbedderPlan(layers="embeddings").learning_rate == 1e-4
     assert EmbedderPlan(layers="embeddings", learning_rate=3e-5).learning_rate == 3e-5
     assert RerankerPlan().learning_rate == 5e-5

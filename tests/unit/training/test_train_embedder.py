@@ -60,7 +60,7 @@ def texts(hits: list[Hit]) -> list[str]:
 # ---------------------------------------------------------------------------------------------- mining
 
 
-def test_what_answers_lies_under_the_anchor_or_has_the_same_text() -> None:
+def test_answering_chunks_are_under_the_anchor_or_have_the_same_text() -> None:
     corpus = Corpus(CHUNKS)
 
     def answering_pages(*sources: str) -> list[str]:
@@ -72,7 +72,7 @@ def test_what_answers_lies_under_the_anchor_or_has_the_same_text() -> None:
     assert answering_pages("a#gone") == []
 
 
-def test_a_negative_is_neither_on_the_reference_page_nor_its_copy_nor_held_out() -> None:
+def test_negative_is_no_reference_page_no_copy_and_not_held_out() -> None:
     corpus, question = Corpus(CHUNKS), example("?", "a#top")
     assert texts(hard_negatives(question, CHUNKS, corpus, most=9)) == ["gamma", "delta"]
     assert texts(hard_negatives(question, CHUNKS, corpus, forbidden={SITE + "b"}, most=9)) == ["delta"]
@@ -80,7 +80,7 @@ def test_a_negative_is_neither_on_the_reference_page_nor_its_copy_nor_held_out()
     assert texts(hard_negatives(question, CHUNKS, corpus, most=1, skip=1)) == ["delta"]
 
 
-def test_triples_have_the_reference_section_itself_and_as_many_negatives_as_asked() -> None:
+def test_triples_have_the_reference_section_and_the_requested_negatives() -> None:
     corpus = Corpus(CHUNKS)
 
     def mine(question: Example, hits: Sequence[Hit]) -> list[Triple]:
@@ -93,12 +93,12 @@ def test_triples_have_the_reference_section_itself_and_as_many_negatives_as_aske
     assert mine(example("?", "a#deep"), CHUNKS[:3]) == []
 
 
-def test_a_data_set_of_another_site_is_named() -> None:
+def test_data_set_of_another_site_is_reported() -> None:
     with pytest.raises(NothingToLearn, match=r"elsewhere.*belong to this collection"):
         select_answered([Example("?", ("https://elsewhere.test/#x",))], Corpus(CHUNKS))
 
 
-def test_no_page_is_on_both_sides() -> None:
+def test_no_page_is_in_both_training_and_held_out_set() -> None:
     examples = [example(f"question {n}", f"p{n % 40}#s{n}") for n in range(200)]
     train, held_out = split(examples, Corpus([]), seed=3)
     learned, kept = ({page_of(examples[n].sources[0]) for n in part} for part in (train, held_out))
@@ -107,7 +107,7 @@ def test_no_page_is_on_both_sides() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_text_that_judges_is_not_learned_from_its_copy_on_another_page(seed: int) -> None:
+def test_held_out_text_is_not_learned_from_its_copy_on_another_page(seed: int) -> None:
     pages = [chunk(f"p{n}", f"text {n // 2}", "s") for n in range(40)]  # each text stands on two pages
     corpus, examples = Corpus(pages), [example(f"question {n}", f"p{n}#s") for n in range(40)]
     train, held_out = split(examples, corpus, seed)
@@ -122,7 +122,7 @@ def test_a_text_that_judges_is_not_learned_from_its_copy_on_another_page(seed: i
     assert {hit.text for hit in wrong}.isdisjoint(f"text {n}" for n in kept)
 
 
-def test_what_is_judged_among_holds_the_answers_and_as_many_others_as_asked() -> None:
+def test_judging_set_has_the_answers_and_the_requested_number_of_others() -> None:
     corpus, question = Corpus(CHUNKS), example("?", "b#top")
     test = make_judging_set([question], corpus, pool=3)
     assert len(test.texts) == 3 and test.relevant[question.id] <= test.texts.keys()
@@ -133,7 +133,7 @@ def test_what_is_judged_among_holds_the_answers_and_as_many_others_as_asked() ->
 # ---------------------------------------------------------------------------------------------- the gate
 
 
-def test_scores_before_and_after_are_those_of_the_places() -> None:
+def test_scores_before_and_after_follow_from_the_ranks() -> None:
     verdict = judge_ranks(before=[1, 6, 0, 20], after=[1, 1, 9, 2])
     assert {k: i.value for k, i in verdict.before.retrieval_score.items()} == {1: 0.25, 5: 0.25, 9: 0.5, 18: 0.5}
     assert {k: i.value for k, i in verdict.after.retrieval_score.items()} == {1: 0.5, 5: 0.75, 9: 1.0, 18: 1.0}
@@ -141,14 +141,14 @@ def test_scores_before_and_after_are_those_of_the_places() -> None:
     assert verdict.gain.difference == 0.5
 
 
-def test_only_a_certain_gain_is_accepted() -> None:
+def test_only_a_significant_gain_is_accepted() -> None:
     assert judge_ranks([0] * 40, [1] * 20 + [0] * 20).accepted
     assert not judge_ranks([1] * 20 + [0] * 20, [1] * 20 + [0] * 20).accepted
     assert not judge_ranks([0] * 20 + [1] * 20, [1] + [0] * 19 + [1] * 20).accepted  # one of forty: may be chance
     assert not judge_ranks([1] * 40, [0] * 40).accepted
 
 
-def test_checkpoints_of_another_model_are_not_gone_on_with(tmp_path: Path) -> None:
+def test_checkpoints_of_another_model_are_not_resumed(tmp_path: Path) -> None:
     place = Workplace(tmp_path / "m")
     one, other = place.checkpoints("folder:1"), place.checkpoints("folder:2")
     assert one != other and one.parent == other.parent == place.folder / "checkpoints"
@@ -162,7 +162,7 @@ def write_verdict(folder: Path, after: list[int], accept: bool = False) -> dict[
     return dict(json.loads((folder / "card.json").read_text()))
 
 
-def test_the_card_says_what_it_was_made_from_and_whether_it_may_be_used(tmp_path: Path) -> None:
+def test_card_shows_the_training_data_and_whether_the_model_is_usable(tmp_path: Path) -> None:
     good = write_verdict(tmp_path, [1] * 40)
     assert good["accepted"] is True and good["forced"] is False and good["metrics"]["gain"]["difference"] == 1.0
     assert good["data"] == {"fingerprint": good["data"]["fingerprint"], "questions": 1, "pages": 1}
@@ -180,7 +180,7 @@ def tiny(tmp_path: Path) -> Any:
     return load_model(str(tiny_model(tmp_path)))
 
 
-def test_a_model_that_was_not_accepted_is_not_loaded(tiny: Any, tmp_path: Path) -> None:
+def test_rejected_model_is_not_loaded(tiny: Any, tmp_path: Path) -> None:
     folder = tmp_path / "saved"
     tiny.save(str(folder))
     identity = load_tokenizer(str(folder)).identity
@@ -191,7 +191,7 @@ def test_a_model_that_was_not_accepted_is_not_loaded(tiny: Any, tmp_path: Path) 
     assert load_tokenizer(str(folder)).identity == identity  # the card decides no vector
 
 
-def test_places_are_those_of_the_evaluator(tiny: Any, tmp_path: Path) -> None:
+def test_ranks_equal_those_of_the_evaluator(tiny: Any, tmp_path: Path) -> None:
     corpus = Corpus([chunk("x", "the very same words"), chunk("y", "something else entirely here"), *CHUNKS])
     same, missing = example("x\nthe very same words", "x"), example("quite another matter", "y")
     test = make_judging_set([same, missing], corpus, pool=0)
@@ -200,7 +200,7 @@ def test_places_are_those_of_the_evaluator(tiny: Any, tmp_path: Path) -> None:
     assert list((tmp_path / "evaluation").glob("*before*results.csv"))
 
 
-def test_missing_libraries_are_named_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libraries_are_named_before_any_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(TrainerMissing, match=r"accelerate and datasets: `pip install raydex\[train\]`"):
         fine_tune(None, [Triple("q", "p", ("n",))], EmbedderPlan(), Path())
@@ -221,7 +221,7 @@ def train(model: Any, folder: Path, **plan: Any) -> dict[str, Any]:
     return weights_of(model)
 
 
-def test_training_moves_the_weights_and_goes_on_from_its_checkpoints(tiny: Any, tmp_path: Path) -> None:
+def test_training_moves_the_weights_and_resumes_from_its_checkpoints(tiny: Any, tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     before = weights_of(tiny)
@@ -235,7 +235,7 @@ def test_training_moves_the_weights_and_goes_on_from_its_checkpoints(tiny: Any, 
     assert newest.stat().st_mtime_ns == saved  # nothing was trained twice
 
 
-def test_embeddings_alone_leave_the_network_as_it_is(tiny: Any, tmp_path: Path) -> None:
+def test_training_only_embeddings_leaves_the_network_unchanged(tiny: Any, tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     before = weights_of(tiny)
@@ -244,7 +244,7 @@ def test_embeddings_alone_leave_the_network_as_it_is(tiny: Any, tmp_path: Path) 
     assert len(moved) == 1 and "word_embeddings" in moved.pop()
 
 
-def test_changes_of_low_rank_leave_all_else_and_are_added_to_the_weights(tiny: Any, tmp_path: Path) -> None:
+def test_low_rank_changes_leave_the_rest_and_are_merged_into_the_weights(tiny: Any, tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     torch = pytest.importorskip("torch")
@@ -260,7 +260,7 @@ def test_changes_of_low_rank_leave_all_else_and_are_added_to_the_weights(tiny: A
     assert load_model(str(tmp_path / "saved")).encode(["question one"]) == pytest.approx(vectors, abs=1e-6)
 
 
-def test_new_words_learn_beside_changes_of_low_rank(tiny: Any, tmp_path: Path) -> None:
+def test_new_words_are_learned_together_with_low_rank_changes(tiny: Any, tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     extend_vocabulary(tiny, ["question"])
@@ -270,14 +270,14 @@ def test_new_words_learn_beside_changes_of_low_rank(tiny: Any, tmp_path: Path) -
     assert not after[name][-1].equal(before[name][-1])
 
 
-def test_a_rank_that_is_not_low_is_refused(tmp_path: Path) -> None:
+def test_rank_that_is_not_low_is_refused(tmp_path: Path) -> None:
     base = load_tokenizer(str(tiny_model(tmp_path)))
     check_rank(EmbedderPlan(low_rank=15), base)
     with pytest.raises(BadRank, match=r"--low-rank is 16, and the vectors of .* have 16 dimensions"):
         check_rank(EmbedderPlan(low_rank=16), base)
 
 
-def test_words_of_the_corpus_become_one_token_that_begins_as_the_mean_of_its_pieces(tiny: Any, tmp_path: Path) -> None:
+def test_corpus_word_becomes_one_token_starting_at_the_mean_of_its_pieces(tiny: Any, tmp_path: Path) -> None:
     base = load_tokenizer(str(tmp_path / "tiny"))
     texts = ["KubeRay schedules, kuberay"] * 15 + ["one unfathomableword"]
     corpus = Corpus([chunk(f"p{n}", text) for n, text in enumerate(texts)])

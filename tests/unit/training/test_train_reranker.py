@@ -31,25 +31,25 @@ def mine(examples=(ASKED,), negatives=4, seed=0, **more):
     return mine_triples(examples, draw, document, seed)
 
 
-def test_the_right_passage_is_of_the_reference_section_and_the_wrong_ones_of_other_pages():
+def test_positive_is_the_reference_section_and_negatives_are_other_pages():
     (triple,) = mine(negatives=5)
     assert "a x text" in triple.positive
     assert len(set(triple.negatives)) == 5
     assert not any("a x text" in text or "a y text" in text for text in triple.negatives)
 
 
-def test_no_wrong_passage_is_of_a_page_that_judges():
+def test_no_negative_comes_from_a_held_out_page():
     (triple,) = mine(negatives=4, forbidden={f"{URL}{page}" for page in "bcde"})
     assert all(text.split("\n")[-1][0] in "fg" for text in triple.negatives)
 
 
-def test_a_question_without_enough_wrong_hits_or_without_its_section_is_left_out():
+def test_question_without_enough_negatives_or_its_section_is_left_out():
     gone = Example("Where?", (f"{URL}gone#x",))
     assert mine([ASKED, gone], negatives=13) == []
     assert len(mine([ASKED, gone], negatives=12)) == 1
 
 
-def test_what_a_reader_disliked_is_a_wrong_passage_for_certain():
+def test_passage_disliked_by_a_reader_is_a_certain_negative():
     for seed in range(5):
         (triple,) = mine(negatives=2, seed=seed, disliked=lambda _: [CHUNKS[0], CHUNKS[9]])
         assert "e y text" in triple.negatives[0] and len(set(triple.negatives)) == 2
@@ -57,12 +57,12 @@ def test_what_a_reader_disliked_is_a_wrong_passage_for_certain():
     assert "f x text" in triple.negatives[0]
 
 
-def test_mining_is_the_same_for_the_same_seed():
+def test_mining_is_reproducible_by_seed():
     assert mine(seed=1) == mine(seed=1)
     assert mine(seed=1) != mine(seed=2)
 
 
-def test_the_rank_is_that_of_the_first_hit_on_a_reference_page():
+def test_rank_is_the_first_hit_on_a_reference_page():
     assert rank_of_right(ASKED, [CHUNKS[4], CHUNKS[1], CHUNKS[0]]) == 2
     assert rank_of_right(ASKED, CHUNKS[2:]) == 0
 
@@ -83,14 +83,14 @@ def fine_tune(base, checkpoints, triples=TRIPLES, **plan):
 
 
 @needs_trainer
-def test_nothing_to_learn_is_said_before_training(small_encoder, tmp_path):
+def test_missing_training_data_is_reported_before_training(small_encoder, tmp_path):
     with pytest.raises(NothingToLearn):
         fine_tune(small_encoder, tmp_path, [])
 
 
 @needs_trainer
 @pytest.mark.parametrize("loss", ["binary", "listwise"])
-def test_it_learns_to_tell_right_from_wrong_and_loads_as_a_reranker(loss, small_encoder, tmp_path):
+def test_model_learns_right_from_wrong_and_loads_as_a_reranker(loss, small_encoder, tmp_path):
     from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 
     model = cross_encoder.load_model(str(small_encoder), max_tokens=32)
@@ -102,7 +102,7 @@ def test_it_learns_to_tell_right_from_wrong_and_loads_as_a_reranker(loss, small_
 
 
 @needs_trainer
-def test_a_checkpoint_that_was_killed_half_way_is_not_gone_on_with(small_encoder, tmp_path):
+def test_checkpoint_of_a_killed_save_is_not_resumed(small_encoder, tmp_path):
     plan = {"epochs": 1, "batch_size": 8, "checkpoint_steps": 1}
     assert fine_tune(small_encoder, tmp_path, **plan) == 3
     (folder,) = tmp_path.iterdir()
@@ -117,7 +117,7 @@ def test_training_ends_when_its_time_is_up(small_encoder, tmp_path):
     assert fine_tune(small_encoder, tmp_path, epochs=50, batch_size=1, minutes=1e-6) == 1
 
 
-def test_what_a_person_found_wrong_comes_first_even_on_the_right_page():
+def test_negative_marked_by_a_person_comes_first_even_on_the_right_page():
     pair = replace(ASKED, negatives=(f"{URL}a#y", f"{URL}d#z"))
     (triple,) = mine([pair], negatives=3)
     assert "a y text" in triple.negatives[0] and len(set(triple.negatives)) == 3

@@ -40,7 +40,7 @@ def test_auc_against_hand_computed_values_and_without_two_outcomes():
     assert classification.area_under_curve([0.9, 0.1], [True, True]) == 0.5
 
 
-def test_the_cost_curve_runs_from_all_strong_to_all_cheap():
+def test_cost_curve_runs_from_all_strong_to_all_cheap():
     points = router.cost_curve([0.9, 0.1, 0.8, 0.2] * 5, [True, False, True, False] * 5, strong=10, cheap=1)
     first, half, last = points[0], points[5], points[-1]
     assert (first["cost"], first["served"], last["cost"], last["served"]) == (10, 1, 1, 0.5)
@@ -55,7 +55,7 @@ def gain(rows, probability):
     return router.score_router(rows, probability, RouterPlan())[0]
 
 
-def test_a_router_that_knows_gains_and_one_that_guesses_or_sends_all_one_way_does_not():
+def test_informed_router_has_a_gain_and_guessing_or_constant_ones_do_not():
     rows = [LabelledQuestion(f"question {n}", n % 2 == 0) for n in range(60)]
     assert gain(rows, [0.9 if row.suffices else 0.1 for row in rows]).low > 0
     guessed = gain(rows, [0.9 if n % 4 < 2 else 0.1 for n in range(60)])
@@ -75,13 +75,13 @@ def test_no_probability_comes_from_a_router_that_saw_the_question():
     assert len(probabilities) == len(ROWS) and all(0 < probability < 1 for probability in probabilities)
 
 
-def test_a_label_that_is_rare_where_a_fold_is_left_out_is_said_to_be_rare_there():
+def test_label_too_rare_for_the_folds_is_reported_with_the_fold():
     rows = [row for row in ROWS if row.suffices] + [LabelledQuestion(q, False) for q in HARD[:2]]
     with pytest.raises(CannotLearn, match=r"^where one of 3 folds is left out to judge by, all 5 texts"):
         RouterKind().judge(RouterData(RouterPlan(folds=3), rows), None, None)
 
 
-def test_a_router_is_trained_and_its_card_says_from_what_and_whether_it_may_be_used(tmp_path):
+def test_router_card_shows_its_training_data_and_whether_it_is_usable(tmp_path):
     data = RouterData(RouterPlan(threshold=0.5, folds=3), ROWS)
     for accept in (False, True):
         result = train(RouterKind(), data, tmp_path / "router", accept=accept)
@@ -97,7 +97,7 @@ def test_a_router_is_trained_and_its_card_says_from_what_and_whether_it_may_be_u
 # ---------------------------------------------------------------------------------------------- the file
 
 
-def test_a_file_is_read(tmp_path):
+def test_labeled_file_is_read(tmp_path):
     path = tmp_path / "questions.jsonl"
     path.write_text('{"question": " a? ", "target": 1}\n\n{"question": "b?", "target": 0}\n')
     assert read_labelled(path) == [LabelledQuestion("a?", True), LabelledQuestion("b?", False)]
@@ -112,7 +112,7 @@ def test_every_mistake_of_a_file_is_named_with_its_line(tmp_path):
     assert [line for line, _ in caught.value.mistakes] == [2, 3, 4, 5]
 
 
-def test_a_missing_or_empty_file_and_one_of_brackets_are_refused(tmp_path):
+def test_missing_empty_or_deeply_nested_file_is_refused(tmp_path):
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "deep.jsonl").write_text("[" * 200_000 + "\n")
     for name in ("empty.jsonl", "missing.jsonl", "deep.jsonl"):

@@ -36,7 +36,7 @@ ROWS = [TaggedQuestion(q, "tune", f"{PREFIX}tune/{n}") for n, q in enumerate(TUN
 ROWS += [TaggedQuestion(q, "serve", f"{PREFIX}serve/{n}") for n, q in enumerate(SERVE)]
 
 
-def test_the_url_says_the_part():
+def test_part_is_derived_from_the_url():
     examples = [
         Example("a?", (f"{PREFIX}tune/api.html#run-a-trial",)),
         Example("b?", (f"{PREFIX}index.html",)),
@@ -47,13 +47,13 @@ def test_the_url_says_the_part():
     assert rows[0].page == f"{PREFIX}tune/api.html"
 
 
-def test_a_correction_wins_over_what_was_predicted(tmp_path):
+def test_correction_wins_over_a_prediction(tmp_path):
     path = tmp_path / "corrections.csv"
     path.write_text('question,tag,correction\n"a, b?",data,\nc?,data,tune\n')
     assert read_corrections(path) == [TaggedQuestion("a, b?", "data"), TaggedQuestion("c?", "tune")]
 
 
-def test_a_file_without_the_columns_or_with_gaps_is_refused_with_lines(tmp_path):
+def test_file_with_missing_columns_or_values_is_refused_with_lines(tmp_path):
     path = tmp_path / "corrections.csv"
     path.write_text("question,tag\na?,data\n")
     with pytest.raises(BadDataset, match="no column correction: it needs question, tag, correction"):
@@ -64,7 +64,7 @@ def test_a_file_without_the_columns_or_with_gaps_is_refused_with_lines(tmp_path)
     assert [line for line, _ in caught.value.mistakes] == [3, 4]
 
 
-def test_rare_parts_become_other_and_one_part_alone_is_refused_with_the_counts():
+def test_rare_parts_become_other_and_a_single_part_is_refused_with_counts():
     rows = [*ROWS, TaggedQuestion("contribute?", "contribute")]
     assert [row.tag for row in merge_rare(rows, 2)] == [*(row.tag for row in ROWS), "other"]
     with pytest.raises(tags.BadPrefix, match=r"--at-least is 100: .*there are tune 6, serve 6"):
@@ -97,7 +97,7 @@ def test_threshold_curve_against_hand_computed_values():
 
 
 @pytest.mark.parametrize("flags", [{"epochs": 2}, {"device": "cpu", "batch_size": 8}, {"precision": "bf16"}])
-def test_a_flag_of_a_transformer_without_one_is_refused(flags):
+def test_transformer_flag_without_a_transformer_is_refused(flags):
     with pytest.raises(ValidationError, match=r"only a transformer is trained with .*give --base too"):
         tags.TagPlan(prefix=PREFIX, **flags)
     assert tags.TagPlan(prefix=PREFIX, base="x", **flags).base == "x"
@@ -136,7 +136,7 @@ def read_card(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "card.json").read_text()))
 
 
-def test_a_classifier_that_brings_right_hits_forward_is_accepted_and_names_its_collection(tmp_path):
+def test_helpful_classifier_is_accepted_and_names_its_collection(tmp_path):
     result = train(tags.TagKind(), judged_data(right_place=1), tmp_path / "tags")
     card = read_card(tmp_path / "tags")
     assert result.accepted and card["kind"] == "tag" and card["gate"]["gain"]["difference"] == 1
@@ -147,7 +147,7 @@ def test_a_classifier_that_brings_right_hits_forward_is_accepted_and_names_its_c
     assert reranker.threshold == card["settings"]["threshold"] and reranker.prefix == PREFIX
 
 
-def test_a_classifier_without_a_gain_is_not_accepted_and_does_not_load_unless_forced(tmp_path):
+def test_classifier_without_a_gain_is_rejected_and_loads_only_if_forced(tmp_path):
     result = train(tags.TagKind(), judged_data(right_place=0), tmp_path / "tags")
     assert not result.accepted and "not accepted" in str(result)
     with pytest.raises(NotAClassifier, match="did not accept it"):
@@ -158,7 +158,7 @@ def test_a_classifier_without_a_gain_is_not_accepted_and_does_not_load_unless_fo
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_a_head_on_a_transformer_learns_is_judged_and_loads(tmp_path):
+def test_transformer_head_is_trained_judged_and_loaded(tmp_path):
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     more = {"base": str(tiny_model(tmp_path)), "epochs": 20, "learning_rate": 1e-2, "device": "cpu"}
