@@ -1,4 +1,4 @@
-"""Runs the command `ray` with the given arguments, so that the node that it starts waits long enough for its agents."""
+"""Runs the command `ray` with the given arguments, making the node wait long enough for its agents."""
 
 import os
 import sys

@@ -1,7 +1,7 @@
-"""Waits until the ports of a Ray head are free, and prints the flag by which `raydex submit` finds its dashboard.
+"""Waits until a Ray head's ports are free, and prints the dashboard flag for `raydex submit`.
 
-A head that was told to end may hold its ports for 30 s more. Where one is taken, Ray moves its dashboard to another
-port without a word, or ends in a traceback.
+An ending head may hold its ports for another 30 s. If one is taken, Ray silently moves its dashboard to another port,
+or fails with a traceback.
 """
 
 import argparse
@@ -25,7 +25,7 @@ PATIENCE_S = 40.0
 
 
 def read_ports(words: list[str]) -> dict[str, int]:
-    """Return the ports of the head that `ray start` with these flags starts, by the names of their flags."""
+    """Return the ports of a head started by `ray start` with these flags, by flag name."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name, default in PORTS.items():
         parser.add_argument(f"--{name}", dest=name, type=int, default=default)

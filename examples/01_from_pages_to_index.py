@@ -1,9 +1,10 @@
-"""From pages to an index, as in Anyscale's guide: sections, chunks, embeddings on an actor pool, pgvector, by Ray Data.
+"""From pages to an index, as in Anyscale's guide: sections, chunks, embeddings, pgvector.
 
     .venv/bin/python examples/01_from_pages_to_index.py
 
-Each step works on one page or one batch: another step is another `map_batches`. `raydex index` has the same chain, and
-adds what a site needs: crawling, reuse of vectors, publishing in one step.
+Uses Ray Data, with an actor pool for the embeddings. Each step works on one page or one batch, so adding a step means
+adding a `map_batches`. `raydex index` has the same chain plus everything that a site needs: crawling, reuse of vectors,
+publishing in one step.
 """
 
 import tempfile
@@ -30,7 +31,7 @@ NEAREST = "select source, 1 - (embedding <=> %s) from document order by embeddin
 
 
 class CutPages:
-    """Reads pages into sections and cuts these into chunks that the model can read whole, a row each."""
+    """Parses pages into sections and cuts these into chunks that the model can read completely, one per row."""
 
     def __init__(self) -> None:
         self.chunk = Chunker(load_tokenizer(MODEL))
@@ -42,7 +43,7 @@ class CutPages:
 
 
 class EmbedChunks:
-    """An actor that holds the embedding model."""
+    """An actor with the embedding model."""
 
     def __init__(self) -> None:
         self.embedder = load_embedder(MODEL)

@@ -2,8 +2,8 @@
 
     .venv/bin/python examples/03_fusion_retriever.py "What happens to a page that was deleted?"
 
-With OPENAI_BASE_URL (and OPENAI_MODEL, OPENAI_API_KEY) a model writes three further queries; without, each leg gets the
-question alone. The third leg is one of your own: any object with a name, a weight and `search`.
+With OPENAI_BASE_URL (and OPENAI_MODEL, OPENAI_API_KEY) a model writes three more queries; without it, each leg gets
+only the question. The third leg is a custom one: any object with a name, a weight and `search`.
 """
 
 import os
@@ -21,13 +21,13 @@ from pipelines.store import Store
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BASE_URL = "https://docs.example.com/"
-PAGES = "/(crawling|freshness)"  # takes seconds; without it all pages, which takes a minute
+PAGES = "/(crawling|freshness)"  # takes seconds; indexing all pages, without this pattern, takes a minute
 QUESTION = "What happens to a page that was deleted?"
 FURTHER_QUERIES = 3
 
 
 class Glossary:
-    """Finds the rows of docs/glossary.md that share words with a query: no index, no model."""
+    """Finds the rows of docs/glossary.md that share words with a query, without an index or a model."""
 
     name, weight = "glossary", 0.5
 
@@ -36,14 +36,14 @@ class Glossary:
         self._rows = [(f"{term}: {meaning}", set(re.findall(r"\w{4,}", term.lower()))) for term, meaning in rows]
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` rows, those with most words of the query first."""
+        """Return at most `k` rows, those with the most words of the query first."""
         words = set(re.findall(r"\w{4,}", query.lower()))
         found = sorted(((len(words & of), text) for text, of in self._rows if words & of), reverse=True)
         return [Hit(text[:40], f"{BASE_URL}glossary.md", text=text, score=float(n)) for n, text in found[:k]]
 
 
 def choose_rewriter() -> Rewriter | None:
-    """Return what writes further queries with the model of the environment, None if it names none."""
+    """Return a rewriter that writes more queries with the model in the environment, None if there is none."""
     url, name = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_MODEL", "gpt-4o-mini")
     if not url:
         return None
@@ -52,7 +52,7 @@ def choose_rewriter() -> Rewriter | None:
 
 
 def main() -> None:
-    """Index, fuse, print the list of each kind of fusion with the rank in each leg."""
+    """Index, fuse, and print the list for each kind of fusion with the rank in each leg."""
     home = Path(tempfile.mkdtemp(prefix="raydex-"))
     with run_scratch_postgres(home) as url, Store(url) as store:
         store.migrate()

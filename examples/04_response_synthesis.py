@@ -1,10 +1,10 @@
-"""LlamaIndex's "response synthesis from scratch": refine, tree, async, and a synthesizer of your own.
+"""LlamaIndex's "response synthesis from scratch": refine, tree, async, and a custom synthesizer.
 
     .venv/bin/python examples/04_response_synthesis.py
 
-No retriever and no store: a synthesizer makes an answer from any texts, here the first sections of docs/freshness.md.
-With OPENAI_BASE_URL (and OPENAI_MODEL, OPENAI_API_KEY) a model writes; without, a stand-in repeats the beginning of
-its prompts.
+It needs no retriever and no store: a synthesizer makes an answer from any passages, here the first sections of
+docs/freshness.md. With OPENAI_BASE_URL (and OPENAI_MODEL, OPENAI_API_KEY) a model writes; without it, a stand-in
+repeats the beginning of its prompts.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ MODES = ("compact", "refine", "tree_summarize", "accumulate")
 
 
 class StandIn:
-    """Repeats the beginning of what it is asked. Any object with these names is a language model."""
+    """Repeats the beginning of its prompt. Any object with these names works as a language model."""
 
     model, context_window, context_share, max_tokens = "stand-in", 4000, 0.5, 200
 
@@ -42,7 +42,7 @@ class StandIn:
 
 
 class Bullets(Synthesizer):
-    """Your own synthesizer: one call a passage, each answer a bullet point."""
+    """A custom synthesizer: one call per passage, each answer a bullet point."""
 
     async def stream(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
         """Yield a line for each passage."""
@@ -52,13 +52,13 @@ class Bullets(Synthesizer):
 
 
 def choose_model() -> ChatModel:
-    """Return the model that the environment names, else the stand-in."""
+    """Return the model named in the environment, else the stand-in."""
     url, name = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_MODEL", "gpt-4o-mini")
     return LLM(name, base_url=url, api_key=os.environ.get("OPENAI_API_KEY", "")) if url else StandIn()
 
 
 async def answer_at_once(llm: ChatModel, texts: list[str]) -> list[str]:
-    """Return the answers of all modes, which ask at the same time."""
+    """Return the answers of all modes, which run concurrently."""
     return await asyncio.gather(*(make_synthesizer(mode, llm=llm).asynthesize(QUESTION, texts) for mode in MODES))
 
 

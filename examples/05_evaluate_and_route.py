@@ -2,7 +2,7 @@
 
     .venv/bin/python examples/05_evaluate_and_route.py
 
-Without a model the questions are the headings of sections and answers are quotations, which cost nothing. With
+Without a model, the questions are section headings and the answers are quotations, which cost nothing. With
 OPENAI_BASE_URL (and OPENAI_MODEL, OPENAI_API_KEY) a model writes questions, reference answers and answers, and judges.
 """
 
@@ -20,20 +20,20 @@ from pipelines.store import Store
 from pipelines.training import fit_router
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGES = "/(answering|crawling|freshness|indexing)"  # takes seconds; without it all pages, which takes a minute
+PAGES = "/(answering|crawling|freshness|indexing)"  # takes seconds; all pages take a minute
 PRICES = LLMSettings(prompt_price=0.15, completion_price=0.6)  # US dollars per million tokens
 QUESTIONS = ("How do I leave out pages?", "Why does a follow-up question find other pages than the first one?")
 EASY, HARD = "extractive", "model"
 
 
 def choose_model() -> LLM | None:
-    """Return the language model that the environment names, None if it names none."""
+    """Return the language model named in the environment, None if there is none."""
     url, name = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_MODEL", "gpt-4o-mini")
     return LLM(name, base_url=url, api_key=os.environ.get("OPENAI_API_KEY", ""), settings=PRICES) if url else None
 
 
 def evaluate_and_route(store: Store, home: Path, llm: LLM | None) -> None:
-    """Make questions, score the answers, learn which questions need the model, and route two by that."""
+    """Make questions, score the answers, learn which questions need the model, and route two questions accordingly."""
     writer = CachedModel(llm, home / "replies") if llm else None
     options = evaluation.QuestionOptions(limit=0 if llm is None else 15, find_in=0)
     examples = evaluation.make_questions(store, AnswerSettings(home=home), "docs", writer, options).examples
@@ -53,12 +53,12 @@ def evaluate_and_route(store: Store, home: Path, llm: LLM | None) -> None:
     print(f"retrieval score {scores['retrieval_score']}, section score {scores['section_score']}")
     print(f"quality score, 1 to 5: {scores.get('quality', 'needs a model')}")
 
-    # Where the right section is the first hit, a quotation will do; the other questions are for the model.
+    # If the right section is the first hit, a quotation is enough; the other questions need the model.
     found = evaluation.per_question(examples, rows, plan)
     labelled = [evaluation.LabelledQuestion(row["question"], row["scores"]["section_score@1"] == 1) for row in found]
     try:
         router = ClassifierRouter(fit_router(labelled), easy=EASY, hard=HARD if llm else EASY)
-    except CannotLearn as error:  # few questions may all be found, or all be missed
+    except CannotLearn as error:  # with few questions, all may be found, or none
         sys.exit(f"no router: {error}")
     engine = QueryEngine(retriever, agents=agents, router=router)
     answers = [engine.query(question) for question in QUESTIONS]

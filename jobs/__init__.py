@@ -1,4 +1,4 @@
-"""Commands, one file a verb: `raydex <verb>`, or `python -m jobs.<verb>` in a Ray job.
+"""Commands, one file per verb: `raydex <verb>`, or `python -m jobs.<verb>` in a Ray job.
 
 A command reads flags and environment variables, calls pipelines and prints a summary. No command imports another.
 """

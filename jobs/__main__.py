@@ -1,6 +1,6 @@
 """The `raydex` command: its verbs, their files, and the help that lists them.
 
-verbs.yaml has them. Each is a module of its own, imported when it is called.
+verbs.yaml lists the verbs. Each is a separate module, imported when it is called.
 """
 
 import difflib
@@ -13,12 +13,12 @@ from jobs.cli import BAD_INPUT, main, quiet_when_piped
 from pipelines.text.phrases import read_table
 
 # verb: (module, line of the help)
-MODULES = {"index": "reindex"}  # those that do not have the name of their verb
+MODULES = {"index": "reindex"}  # modules with another name than their verb
 VERBS = {verb: (f"jobs.{MODULES.get(verb, verb)}", line) for verb, line in read_table("jobs.verbs").items()}
 
 
 def raydex(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run the verb that the command line names."""
+    """Run the verb on the command line."""
     verb, *words = list(sys.argv[1:] if argv is None else argv) or [""]
     if verb == "help" and words:
         verb, words = words[0], ["--help"]
@@ -44,7 +44,7 @@ def overview() -> str:
 
 
 def explain_unknown(verb: str) -> str:
-    """Return the message for a verb that does not exist, with the one that was probably meant."""
+    """Return the message for a verb that does not exist, with the probable intended one."""
     near = difflib.get_close_matches(verb, VERBS, n=1)
     hint = f"did you mean `raydex {near[0]}`?" if near else "`raydex --help` lists the verbs"
     return f"raydex: there is no verb {verb!r}; {hint}"

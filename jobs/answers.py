@@ -1,8 +1,8 @@
-"""Writes answers that a person verified, and keeps them true: list, add, review, accept, retire.
+"""Writes answers that a person verified, and keeps them up to date: list, add, review, accept, retire.
 
-A verified answer is given, labelled as written by a person, to questions that mean the same as one of its own, until a
-section that it rests on changes: then it waits for `review`, and `accept` gives it again. Exit codes: 0 done, 1 failed,
-2 bad input.
+Readers get a verified answer, labelled as written by a person, for questions with the same meaning as one of its own.
+If a section that it is based on changes, it waits for `review`, and `accept` puts it into use again. Exit codes: 0
+done, 1 failed, 2 bad input.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.verified import writing
 from pipelines.store import Store, VerifiedAnswer
 
-MOST_LINES = 40  # of the difference of a section
+MOST_LINES = 40  # maximum lines of a section's diff
 NONE_YET = "no verified answer yet: `raydex answers add --question … --source URL#ANCHOR --file answer.md` writes one"
 
 
@@ -115,16 +115,16 @@ ACTIONS = {
 }
 
 
-# ------------------------------------------------------------------------------------------- what was given
+# ------------------------------------------------------------------------------------------- input
 
 
 def named_collection(store: Store, name: str | None) -> str:
-    """Return the collection that is meant. Raises NoSuchCollection and CollectionNotNamed."""
+    """Return the named or default collection. Raises NoSuchCollection and CollectionNotNamed."""
     return choose_collection(store.collections(), name or read_configuration().collection)
 
 
 def read_text(flags: Mapping[str, Any]) -> str:
-    """Return the answer that was given as text or file. Raises BadInput."""
+    """Return the answer from --text or --file. Raises BadInput."""
     text, file = flags["text"], flags["file"]
     if text is not None:
         return str(text)
@@ -152,11 +152,11 @@ def closest(collection: str, questions: Sequence[str]) -> str:
     return "\n".join(["the closest are:", *(f"  {hit.source}" for hit in hits)])
 
 
-# ------------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------- output
 
 
 def warn(answer: VerifiedAnswer) -> None:
-    """Say which lines of an answer readers will not see as they were written."""
+    """Print the lines of an answer that readers will not see as written."""
     for line in difflib.unified_diff(
         answer.answer.splitlines(), writing.given_text(answer).splitlines(), lineterm="", n=0
     ):
@@ -172,7 +172,7 @@ def tell(store: Store, number: int, as_json: bool, what: str) -> None:
 
 
 def describe(one: writing.ReviewedAnswer) -> str:
-    """Return the lines about an answer in a list."""
+    """Return the lines for an answer in a list."""
     answer = one.answer
     lines = [f"{answer.id:4} {one.state:8} {answer.questions[0]}"]
     lines += [f"{'':13} also: {wording}" for wording in answer.questions[1:]]
@@ -185,7 +185,7 @@ def describe(one: writing.ReviewedAnswer) -> str:
 
 
 def describe_changes(one: writing.ReviewedAnswer) -> str:
-    """Return an answer that waits for review with the changes of its sections, and what to do."""
+    """Return an answer that waits for review, with the changes of its sections and the commands to use."""
     lines = [describe(one), "", *(f"  | {line}" for line in one.answer.answer.splitlines())]
     for change in one.changes:
         lines += ["", *_difference(change)]

@@ -1,7 +1,7 @@
 """Answers a question in the terminal, with its sources.
 
-Asks the service that runs from the same RAYDEX_HOME, and names it; without one it answers in this process, from the
-same database. Exit codes: 0 answered, 1 failed, 2 bad input.
+Asks the service that runs from the same RAYDEX_HOME, and says so; without one it answers in this process, from the same
+database. Exit codes: 0 answered, 1 failed, 2 bad input.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from pipelines.text.languages import ENGLISH, choose_language, say_beside
 from pipelines.text.remarks import make_remarks
 
 MOST_HITS = 100
-# A person in a terminal waits: without the service the first question builds BM25.
+# A person in a terminal can wait: without the service the first question builds BM25.
 PATIENCE_S = 60.0
 PROBE_TIMEOUT_S = 1.0
 WORTH_SAYING_S = 2.0  # a shorter wait needs no message
@@ -48,7 +48,7 @@ Tell = Callable[[str, Mapping[str, Any]], None]
 
 
 class ServiceFailed(RuntimeError):
-    """The service failed or could not be reached; the message holds what it replied."""
+    """The service failed or could not be reached; the message includes its reply."""
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def running_service() -> str | None:
-    """Return the URL of the service of RAYDEX_HOME that was started last and can be reached, if there is one."""
+    """Return the URL of the RAYDEX_HOME's most recently started service that can be reached, if there is one."""
     for service in find_services(home()):
         with contextlib.suppress(httpx.HTTPError):
             httpx.get(f"{service.url}/health", timeout=PROBE_TIMEOUT_S, trust_env=False)
@@ -112,7 +112,7 @@ def ask_service(url: str, question: Mapping[str, Any], key: str | None, tell: Te
 
 
 async def _ask(client: ServiceClient, question: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
-    """Tell all events but the last, the reply, which is returned."""
+    """Pass all events to `tell` except the last one, the reply, which is returned."""
     async with contextlib.aclosing(client):
         try:
             async for name, body in client.stream(question):
@@ -126,7 +126,7 @@ async def _ask(client: ServiceClient, question: Mapping[str, Any], tell: Tell) -
 
 
 async def check_collection(client: ServiceClient, collection: str | None) -> None:
-    """Raise NoSuchCollection if the service has no such collection for this key; it can't always tell."""
+    """Raise NoSuchCollection if the service has no such collection for this key; it can't always know."""
     with contextlib.suppress(AskFailed, ValueError, TypeError, KeyError):
         names = [str(row["name"]) for row in await client.collections()]
         if collection is not None and collection not in names:
@@ -134,7 +134,7 @@ async def check_collection(client: ServiceClient, collection: str | None) -> Non
 
 
 def refusal(url: str, error: AskFailed) -> Exception:
-    """Return what a service that did not answer means for who asks in a terminal."""
+    """Return the error of a service that did not answer, in a form for the terminal."""
     if error.status in (404, 422):
         return BadInput(error.said)
     if error.status:
@@ -146,7 +146,7 @@ def refusal(url: str, error: AskFailed) -> Exception:
 
 
 def ask_here(question: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
-    """Return the reply of an engine in this process, configured by the variables that the service reads."""
+    """Return the reply of an engine in this process, configured by the same variables as the service."""
     configuration = patient_configuration()
     with open_store() as store, contextlib.closing(make_retriever(configuration, store)) as retriever:
         if question["collection"] is not None:
@@ -155,13 +155,13 @@ def ask_here(question: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
 
 
 def patient_configuration() -> AnswerSettings:
-    """Return the configuration of answers for a person who waits for the index."""
+    """Return the answer settings for a person who waits for the index."""
     return change(read_configuration(), {"retrieval.patience_s": PATIENCE_S})
 
 
 async def _stream(engine: QueryEngine, question: Question, tell: Tell) -> Mapping[str, Any]:
-    """Tell the events as a service sends them, and return the answer as its reply."""
-    async for event in engine.stream(question):  # `asyncio.run` closes it if telling fails
+    """Pass the events to `tell` in the service's format, and return the answer as its reply."""
+    async for event in engine.stream(question):  # `asyncio.run` closes it if `tell` fails
         match event:
             case Retrieval():
                 tell("hits", {"hits": [name_section(hit) for hit in event.hits]})
@@ -185,7 +185,7 @@ def as_reply(answer: Answer) -> dict[str, Any]:
 
 
 def say_status(name: str, body: Mapping[str, Any]) -> None:
-    """Say what a slow model is at."""
+    """Print the progress of a slow model."""
     if name == "status" and (body["seconds"] is None or body["seconds"] >= WORTH_SAYING_S):
         say(describe(body))
 
@@ -202,7 +202,7 @@ def describe(status: Mapping[str, Any]) -> str:
 
 
 class Follower:
-    """Prints each event of a stream as it comes, text by the sentence, with the seconds since the question."""
+    """Prints each event of a stream as it arrives, text by sentence, with the seconds since the question."""
 
     def __init__(self) -> None:
         self._began, self._writes = time.monotonic(), False
@@ -218,7 +218,7 @@ class Follower:
             self._follow(body)
 
     def end(self) -> None:
-        """Print the text that no sentence has ended."""
+        """Print the remaining text that has no end of sentence."""
         self._tell(self._reader.close())
         say("")
 
@@ -232,7 +232,7 @@ class Follower:
         self._tell(self._reader.feed(delta["text"]))
 
     def _tell(self, pieces: Iterable[Piece]) -> None:
-        """Print each statement, and each line of code."""
+        """Print each complete sentence, and each line of code."""
         for piece in pieces:
             self._read += "" if isinstance(piece, Statement) else piece
             if isinstance(piece, Statement) or (isinstance(piece, CodePiece) and piece.endswith("\n")):
@@ -245,7 +245,7 @@ class Follower:
 
 
 def show(reply: Mapping[str, Any], language: str = ENGLISH) -> None:
-    """Print the answer and its sources for a person; what is said beside them is in `language`."""
+    """Print the answer and its sources for a person; the text around them is in `language`."""
     console = Console(highlight=False, soft_wrap=True, emoji=False)
     console.print(f"[bold]{escape(reply['question'])}[/bold]\n")
     if console.is_terminal:
@@ -267,13 +267,13 @@ def show(reply: Mapping[str, Any], language: str = ENGLISH) -> None:
 
 
 def show_section(section: Mapping[str, Any]) -> str:
-    """Return the headings of a section, or its page's title, its address, and what it says."""
+    """Return the headings of a section, or its page's title, with its URL and its snippet."""
     name = f"{' › '.join(section['headings']) or section['title']}  {section['source']}"
     return "\n      ".join(filter(None, [name, section.get("snippet", "")]))
 
 
 def remark(citation: Mapping[str, Any], reply: Mapping[str, Any], language: str) -> str:
-    """Return what is said beside a source: that it hardly supports its claims, that the model did not name it."""
+    """Return the note next to a source: it barely supports its claims, or the model did not name it."""
     weak = reply.get("known", True) and not citation.get("supported", True)
     found = citation.get("by") == "attributed" and reply["agent"] != EXTRACTIVE
     names = [name for name, holds in (("weakly", weak), ("found_by", found)) if holds]

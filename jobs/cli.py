@@ -1,6 +1,6 @@
 """Flags, exit codes, messages and the entry point that all commands share.
 
-A command is a file of this folder with `arguments() -> ArgumentParser`, `run(Namespace) -> exit code`, and
+A command is a file in this folder with `arguments() -> ArgumentParser`, `run(Namespace) -> exit code`, and
 `main(arguments(), run)` at its end. Imports nothing slow: `raydex --help` reads this file.
 """
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     M = TypeVar("M", bound=BaseModel)
 
-# NEEDS_A_LOOK and NOT_ACCEPTED: the work is done, its result needs a look. BUSY is EX_TEMPFAIL of sysexits.h.
+# NEEDS_A_LOOK and NOT_ACCEPTED: the work is done, but a person should check the result. BUSY is EX_TEMPFAIL of
+# sysexits.h.
 DONE, FAILED, BAD_INPUT, NEEDS_A_LOOK, NOT_ACCEPTED, BUSY = 0, 1, 2, 3, 4, 75
 INTERRUPTED, TERMINATED, PIPE_CLOSED = (128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE))
 CLEAR_LINE = "\r\x1b[2K"
@@ -44,19 +45,19 @@ log = logging.getLogger("jobs")
 
 
 class BadInput(ValueError):
-    """Something the user gave can't be used; the message names it, its value and the remedy."""
+    """User input can't be used; the message names it, its value and the remedy."""
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Reads words and flags in any order: `dump docs --json docs.dump` is `dump --json docs docs.dump`."""
+    """Reads arguments and flags in any order: `dump docs --json docs.dump` is `dump --json docs docs.dump`."""
 
-    needs_name = False  # whether NAME or --collection NAME must be given, see `add_name`
+    needs_name = False  # whether NAME or --collection NAME is required, see `add_name`
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # pyrefly: ignore[bad-override]
-        """Return what the words say, or end the process with a message about them."""
+        """Return the parsed arguments, or end the process with a message about them."""
         words = sys.argv[1:] if args is None else args
         ordered = any(one.nargs in (argparse.PARSER, argparse.REMAINDER) for one in self._get_positional_actions())
-        # After `--` all are words, which argparse knows only where it reads them in their order.
+        # After `--` everything is an argument, which argparse respects only when it parses in order.
         read = super().parse_args if ordered or "--" in words else super().parse_intermixed_args
         parsed = read(words, namespace)
         if self.needs_name and parsed.collection is None:
@@ -72,7 +73,7 @@ class _NameOnce(argparse.Action):
 
 
 class Words(argparse.Action):
-    """Joins the words of a text that was written without quotes: `raydex ask how do I exclude`."""
+    """Joins the words of a question written without quotes: `raydex ask how do I exclude`."""
 
     def __call__(self, _: argparse.ArgumentParser, namespace: Any, values: Any, __: str | None = None) -> None:
         setattr(namespace, self.dest, " ".join(values) if isinstance(values, list) else values)
@@ -81,7 +82,7 @@ class Words(argparse.Action):
 def command(verb: str, doc: str | None) -> CommandParser:
     """Return the parser of `raydex <verb>`, described by the first paragraph of `doc`.
 
-    It names itself as it was called: by `python -m jobs.<file>` if that is what runs.
+    Its program name is the way it was called, for example `python -m jobs.<file>`.
     """
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     module = spec.name if spec else ""
@@ -96,7 +97,7 @@ def add_json(parser: "argparse.ArgumentParser | argparse._MutuallyExclusiveGroup
 
 
 def add_source(parser: CommandParser) -> None:
-    """Add the collection that a command works on: its file, or the NAME of one that the database knows."""
+    """Add the collection that a command works on: its file, or the NAME of a stored one."""
     parser.needs_name = True
     missing = argparse.SUPPRESS
     parser.add_argument("collection", nargs="?", metavar="NAME|FILE.yaml", action=_NameOnce, default=missing,
@@ -105,9 +106,9 @@ def add_source(parser: CommandParser) -> None:
 
 
 def read_source(given: str) -> "tuple[Collection | None, Path]":
-    """Return the collection of a file and the file's folder; None and this folder if NAME is given instead.
+    """Return the collection in a file and the file's folder; for a NAME, return None and the current folder.
 
-    Files that a collection names are relative to that folder. Raises InvalidCollection.
+    Files named in a collection file are relative to that folder. Raises InvalidCollection.
     """
     from pipelines.indexing.collection import is_collection_file, load_collection
 
@@ -124,14 +125,14 @@ def stored_collection(store: "Store", name: str) -> "Collection":
 
 
 def add_collection(parser: argparse.ArgumentParser, help: str) -> None:
-    """Add --collection to a command whose argument is another thing; `help` explains its default."""
+    """Add --collection to a command whose argument is something else; `help` explains its default."""
     parser.add_argument("--collection", metavar="NAME", help=help)
 
 
 def add_name(parser: CommandParser, help: str | None = None) -> None:
     """Add the collection that a command is about: NAME, or --collection NAME; required unless `help` is given."""
     parser.needs_name = help is None
-    missing = argparse.SUPPRESS  # else the absent one of the two would overwrite the other with its default
+    missing = argparse.SUPPRESS  # otherwise the absent one of the two would overwrite the other with its default
     parser.add_argument("collection", nargs="?", metavar="NAME", action=_NameOnce, default=missing,
                         help=help or "name of the collection")  # fmt: skip
     parser.add_argument("--collection", metavar="NAME", action=_NameOnce, help="another way to write NAME")
@@ -144,7 +145,7 @@ def add_no_llm(parser: argparse.ArgumentParser) -> None:
 
 
 def add_asking(group: "argparse._ArgumentGroup") -> None:
-    """Add how the questions of a data set are asked: --fresh, --workers, --at-once."""
+    """Add flags for asking the questions of a data set: --fresh, --workers, --at-once."""
     group.add_argument("--fresh", action="store_true", help="ask every question again and ignore stored answers")
     group.add_argument("--workers", type=int, default=0, help="Ray actors (default: one a CPU, few questions: none)")
     at_once = "questions at once (default 1; language models of other machines: 8)"
@@ -152,7 +153,7 @@ def add_asking(group: "argparse._ArgumentGroup") -> None:
 
 
 def add_moved(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Add flags of an earlier version of `verb`, which end with what to write instead; help does not show them."""
+    """Add old flags of `verb` that fail with a message on their replacement; help does not show them."""
     from pipelines.text.phrases import read_table
 
     moved = read_table("jobs.moved").get(verb, {})
@@ -171,7 +172,7 @@ def add_wait(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fields(parser: argparse.ArgumentParser, *models: "type[BaseModel]") -> None:
-    """Add a flag for each field with a description; the model declares its default and checks its value."""
+    """Add a flag for each field with a description; the model declares its default and validates its value."""
     for name, field in {name: field for model in models for name, field in model.model_fields.items()}.items():
         flag = f"--{name.replace('_', '-')}"
         if field.annotation is bool:
@@ -183,7 +184,7 @@ def add_fields(parser: argparse.ArgumentParser, *models: "type[BaseModel]") -> N
 
 
 def read_fields(model: "type[M]", flags: Mapping[str, Any]) -> "M":
-    """Return the model that the flags give, None meaning its default. Raises BadInput."""
+    """Return the model with the values of the flags, None meaning its default. Raises BadInput."""
     from pydantic import ValidationError
 
     from pipelines.text.mistakes import describe_mistakes
@@ -196,14 +197,14 @@ def read_fields(model: "type[M]", flags: Mapping[str, Any]) -> "M":
 
 
 def check_range(flag: str, value: float | None, least: float, most: float = math.inf) -> None:
-    """Raise BadInput unless a flag's number is in range; None is a flag that was not given."""
+    """Raise BadInput unless a flag's number is in range; None means that the flag is absent."""
     if value is not None and not least <= value <= most:
         wanted = f"{least} to {most}" if most < math.inf else f"{least} or more"
         raise BadInput(f"{flag} is {value}: it must be {wanted}")
 
 
 def make_folder(flag: str, folder: Path) -> None:
-    """Make the folder that a flag names, before the work that will write there. Raises BadInput."""
+    """Create a flag's folder before the work that will write there. Raises BadInput."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -211,7 +212,7 @@ def make_folder(flag: str, folder: Path) -> None:
 
 
 def say(message: str) -> None:
-    """Print a message on standard error, as a log line if those are JSON; standard output carries the result alone."""
+    """Print a message on standard error, or log it if logs are JSON; standard output is only for the result."""
     if log.handlers:
         log.info("%s", message)
     else:
@@ -219,9 +220,9 @@ def say(message: str) -> None:
 
 
 class Messages:
-    """Prints messages of a work on standard error: passing ones on one changing line, if that is a terminal.
+    """Prints progress messages on standard error: transient ones on one changing line, if it is a terminal.
 
-    Elsewhere a passing message is a line like any other, but at most one in PASSING_S seconds is printed.
+    Elsewhere a transient message is a normal line, but at most one per PASSING_S seconds is printed.
     """
 
     PASSING_S = 10.0
@@ -253,7 +254,7 @@ class Messages:
 
 
 def run_service(module: str, flags: Mapping[str, Any], *words: str) -> int:
-    """Run a module of `serve` with `words` in this process; flags that were given become its settings RAYDEX_…."""
+    """Run a module of `serve` with `words` as arguments in this process; given flags become its settings RAYDEX_…."""
     set_variables({f"RAYDEX_{name.upper()}": str(value) for name, value in flags.items() if value is not None})
     sys.argv[1:] = words
     runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -266,15 +267,15 @@ def finish(summary: Mapping[str, Any], as_json: bool, text: str) -> None:
 
 
 def main(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | None = None) -> NoReturn:
-    """Run a command as a process: exit with its code, quietly if the reader of its output has gone."""
-    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # of each attempt to reach a database that is away
+    """Run a command as a process: exit with its code, silently if the reader of its output has gone."""
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # it logs each attempt to reach an unavailable database
     with quiet_when_piped():
         sys.exit(run_job(parser, work, argv))
 
 
 @contextmanager
 def quiet_when_piped() -> Iterator[None]:
-    """Exit without a message when standard output is a pipe that was closed, as by `| head -1`."""
+    """Exit without a message when standard output is a closed pipe, as with `| head -1`."""
     try:
         try:
             yield
@@ -284,7 +285,7 @@ def quiet_when_piped() -> Iterator[None]:
         output = sys.stdout.fileno()
         poller = select.poll()
         poller.register(output, 0)
-        if not poller.poll(0):  # standard output has a reader: another pipe broke
+        if not poller.poll(0):  # standard output still has a reader, so another pipe broke
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), output)
         sys.exit(PIPE_CLOSED)
@@ -293,7 +294,7 @@ def quiet_when_piped() -> Iterator[None]:
 def run_job(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | None) -> int:
     """Parse `argv` (None: the command line), do the work and return the exit code.
 
-    An expected error becomes one message; an unexpected one, or any with RAYDEX_DEBUG, shows its traceback too.
+    An expected error becomes one message; an unexpected one, or any with RAYDEX_DEBUG, also shows its traceback.
     """
     args = parser.parse_args(argv)
     try:
@@ -306,7 +307,7 @@ def run_job(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | N
         if code not in (INTERRUPTED, TERMINATED, signal.SIGTERM):
             raise
         say(f"{parser.prog}: interrupted; what was done is kept, the next run continues from there")
-        return INTERRUPTED if code == INTERRUPTED else TERMINATED  # Ray's own handler says the signal's number
+        return INTERRUPTED if code == INTERRUPTED else TERMINATED  # Ray's own handler exits with the signal's number
     except BrokenPipeError:
         raise
     except Exception as error:
@@ -319,7 +320,7 @@ def run_job(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | N
 
 
 def exit_code(error: Exception) -> int:
-    """Return the exit code that an error of a command stands for."""
+    """Return the exit code for an error of a command."""
     from pipelines.store import CollectionBusy
 
     if isinstance(error, CollectionBusy):
@@ -328,12 +329,12 @@ def exit_code(error: Exception) -> int:
 
 
 def describe_error(error: Exception) -> tuple[str, bool]:
-    """Return the message of an error, and whether it is one of ours."""
+    """Return the message of an error, and whether it is one of our own errors."""
     if at_home := describe_trouble_at_home(error):
         return at_home, True
     if type(error).__name__ == "ValidationError" and type(error).__module__.startswith("pydantic"):
         from pipelines.text.mistakes import describe_mistakes
 
         return describe_mistakes(error), True  # pyrefly: ignore[bad-argument-type]
-    # The message of an error that these define is enough for a user; any other error needs its traceback.
+    # For errors defined in these packages the message is enough for a user; any other error needs its traceback.
     return str(error), type(error).__module__.startswith(("pipelines.", "jobs.", "__main__"))

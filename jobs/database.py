@@ -1,6 +1,6 @@
 """Keeps the embedded Postgres running until Ctrl-C and prints its DATABASE_URL.
 
-Other commands on this machine find it by themselves; the jobs of a Ray cluster need the URL.
+Other commands on this machine find it automatically; the jobs of a Ray cluster need the URL.
 """
 
 import argparse

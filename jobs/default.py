@@ -1,6 +1,6 @@
-"""Sets the collection that answers questions which name none.
+"""Sets the collection that answers questions without a collection name.
 
-`raydex ask`, the service and `raydex evaluate` follow it at once. Without a name it prints the default.
+`raydex ask`, the service and `raydex evaluate` use it at once. Without a name it prints the default.
 """
 
 import argparse

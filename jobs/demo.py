@@ -1,8 +1,8 @@
 """Indexes a documentation site over HTTP, serves it, asks a question and keeps serving until Ctrl-C.
 
-Runs the commands that a user would, `raydex index`, `raydex serve` and `raydex ask`, on one database, with the language
-model that it finds on this machine.
-Without --site it crawls Raydex's own documentation (README.md and docs/ as HTML), served on loopback.
+Runs the same commands as a user would, `raydex index`, `raydex serve` and `raydex ask`, on one database, with the
+language model that it finds on this machine. Without --site it crawls Raydex's own documentation (README.md and docs/
+as HTML), served on loopback.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from pipelines.indexing.building.pools import HERE_PAGES
 from pipelines.llm.servers import find_llm
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKED = ROOT / "raydex_documents"  # of an installed wheel; else they are the repository's
+PACKED = ROOT / "raydex_documents"  # in an installed wheel; otherwise the repository's files are used
 SERVE_PORT = 8000
 READY_S, STOP_S = 180.0, 20.0
 OWN_QUESTION = "How does Raydex keep the index fresh?"
@@ -37,7 +37,7 @@ ANY_QUESTION = "What is this documentation about?"
 
 
 class DemoFailed(RuntimeError):
-    """A command of the demo ended with an error; its own message stands above."""
+    """A command of the demo ended with an error; its own message is above."""
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -66,8 +66,8 @@ def run(args: argparse.Namespace) -> int:
         say(f"indexing {site} into the collection {collection}")
         scope = ["--max-pages", str(args.max_pages)] if args.site else []
         scope += ["--allow-private"] * (host.hostname in ("127.0.0.1", "::1", "localhost"))
-        few = not args.site or args.max_pages <= HERE_PAGES  # embedded sooner than actors start
-        moved = ["--max-delete-ratio", "1"]  # the pages of a port that the site has left are no loss
+        few = not args.site or args.max_pages <= HERE_PAGES  # embedding them takes less time than starting actors
+        moved = ["--max-delete-ratio", "1"]  # pages under an earlier port of the site may be deleted
         words = ["index", site, "--collection", collection, *scope, *moved, *["--no-ray"] * few]
         run_command(environment, *words, service=service, messages=messages)
         wait_until_ready(service, f"{base}/health/ready", messages)
@@ -75,22 +75,22 @@ def run(args: argparse.Namespace) -> int:
         run_command(environment, "ask", args.question or (ANY_QUESTION if args.site else OWN_QUESTION), "--url", base)
         print(farewell(args.port, time.perf_counter() - began), flush=True)
         if not args.once:
-            with contextlib.suppress(KeyboardInterrupt):  # the way to end a demo
+            with contextlib.suppress(KeyboardInterrupt):  # the normal way to end the demo
                 service.wait()
             say("stopping")
     return DONE
 
 
 def collection_of(site: str | None) -> str:
-    """Return the collection of a site, or of Raydex's own documentation: the same one on any port.
+    """Return the collection of a site, or of Raydex's own documentation, which is the same on any port.
 
-    Each host has its own, so that the demo of one site does not answer from another.
+    Each host has its own collection, so that the demo of one site does not answer from another.
     """
     return f"demo-{re.sub(r'[^a-z0-9.]+', '-', (urlsplit(site).hostname or '').lower())}" if site else "demo"
 
 
 def find_model(no_llm: bool) -> dict[str, str]:
-    """Return the variables that make the service answer with the language model found here, and say which it is."""
+    """Return the variables that make the service answer with the language model found here, and print its name."""
     found = find_llm({**variables(), "RAYDEX_LLM_OFF": "true"} if no_llm else variables())
     for line in found.lines:
         say(line)
@@ -98,7 +98,7 @@ def find_model(no_llm: bool) -> dict[str, str]:
 
 
 def farewell(port: int, seconds: float) -> str:
-    """Return what to do next, as commands to copy."""
+    """Return the next steps, as commands to copy."""
     raydex, base = shown_command(), f"http://127.0.0.1:{port}"
     where = "" if port == SERVE_PORT else f" --url {base}"
     return f"""
@@ -113,7 +113,7 @@ Ctrl-C stops everything."""
 
 
 def shown_command() -> str:
-    """Return how this installation's `raydex` is called from here."""
+    """Return how to call this installation's `raydex` from the current folder."""
     script = Path(sys.executable).with_name("raydex")
     if shutil.which("raydex") == str(script):
         return "raydex"
@@ -129,7 +129,7 @@ def run_command(
     service: "subprocess.Popen[bytes] | None" = None,
     messages: IO[str] | None = None,
 ) -> None:
-    """Run one command to its end, or to that of the `service`. Raises DemoFailed, with the service's `messages`."""
+    """Run a command until it ends, or the `service` ends. Raises DemoFailed, with the service's `messages`."""
     with subprocess.Popen([sys.executable, "-m", "jobs", verb, *words], env=environment, cwd=ROOT) as command:
         try:
             while command.poll() is None:
@@ -146,14 +146,14 @@ def run_command(
 
 
 def last_words(messages: IO[str]) -> str:
-    """Return the last line of what a service said, "" if it said nothing."""
+    """Return the last line of a service's output, "" if there is none."""
     messages.seek(0)
     return (messages.read().strip().splitlines() or [""])[-1]
 
 
 @contextlib.contextmanager
 def run_service(environment: Mapping[str, str], port: int, messages: IO[str]) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run the service as a child that ends with the demo; what it says on standard error goes to `messages`."""
+    """Run the service as a child that ends with the demo; its standard error goes to `messages`."""
     words = [sys.executable, "-m", "jobs", "serve", "--port", str(port)]
     null = subprocess.DEVNULL
     service = subprocess.Popen(words, env=environment, cwd=ROOT, stdout=null, stderr=messages, start_new_session=True)
@@ -186,7 +186,7 @@ def wait_until_ready(service: "subprocess.Popen[bytes]", url: str, messages: IO[
 
 
 def _catch_signals() -> None:
-    """Make both signals that end a process interrupt the demo: a shell starts background jobs with SIGINT ignored."""
+    """Make both termination signals interrupt the demo, because shells start background jobs with SIGINT ignored."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
 

@@ -1,7 +1,7 @@
-"""Checks what Raydex needs on this machine, and says what to do about each failure.
+"""Checks that everything Raydex needs on this machine works, and says how to fix each failure.
 
 Changes nothing: no migration is applied, nothing is downloaded, no export is written. The embedded Postgres is started
-if its data is there, and stops again; Ray is started in a process of its own, and ended. A language model writes two
+if its data exists, and stopped again. Ray is started in a separate process, and ended. A language model writes two
 short answers. Exit code 1 if a check failed.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipelines.llm.servers import FoundLLM
 
 QUICK_S, DATABASE_S, MODEL_S, RAY_S, LLM_S = 10.0, 75.0, 120.0, 90.0, 300.0
-WIDTH = 12  # of the names of most checks
+WIDTH = 12  # width of the column of check names
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def report(results: list[dict[str, str]], name: str, silent: bool, finding: Finding) -> None:
-    """Keep a finding, and print it unless everything is printed at the end."""
+    """Store a finding, and print it unless everything is printed at the end."""
     results.append({"check": name, "state": finding.state, "found": finding.found, "remedy": finding.remedy})
     if not silent:
         print(f"{finding.state:6} {name:{WIDTH}} {finding.found}", flush=True)
@@ -53,13 +53,13 @@ def report(results: list[dict[str, str]], name: str, silent: bool, finding: Find
 
 
 def summarise(counts: dict[str, int]) -> str:
-    """Return the last line."""
+    """Return the last line of the report."""
     told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     return f"\n{told}: {'the failures above need a look' if counts['failed'] else 'Raydex can run'}"
 
 
 def list_checks(stack: contextlib.ExitStack) -> Iterator[Check]:
-    """Yield the checks; each is made when those before it have run, and may use what they found."""
+    """Yield the checks; each is created after the previous ones have run, and may use their findings."""
     from pipelines.answering.factory import make_embedder
     from pipelines.diagnosis import cluster, machine
     from pipelines.diagnosis.database import DatabaseCheck
@@ -87,7 +87,7 @@ def list_checks(stack: contextlib.ExitStack) -> Iterator[Check]:
 
 
 def list_agents(settings: "AnswerSettings", database: "DatabaseCheck") -> Iterator[Check]:
-    """Yield the checks of the language models: those that are configured, or that `raydex serve` would find."""
+    """Yield the checks of the language models: the configured ones, or the one that `raydex serve` would find."""
     from pipelines.answering.forms import describe_forms
     from pipelines.answering.settings import all_agents
     from pipelines.diagnosis.endpoints import check_agent
@@ -107,14 +107,14 @@ def list_agents(settings: "AnswerSettings", database: "DatabaseCheck") -> Iterat
 
 
 def describe_choice(found: "FoundLLM") -> Iterator[Finding]:
-    """Yield what answers; a search that found nothing is no failure, since nobody asked for a model."""
+    """Yield what answers; a search without a result is not a failure, because nobody asked for a model."""
     for line in found.lines:
         written = line.startswith("answers are") and not found.settings.get("llm_off")
         yield fine(line) if written else warning(line)
 
 
 def read_settings() -> tuple["AnswerSettings", str]:
-    """Return the settings and "", or the defaults and what is wrong with those of the environment."""
+    """Return the settings and "", or the defaults and the problem with the environment's settings."""
     from pipelines.answering.settings import AnswerSettings
 
     try:
@@ -124,7 +124,7 @@ def read_settings() -> tuple["AnswerSettings", str]:
 
 
 def check_settings(problem: str) -> Iterator[Finding]:
-    """Say what runs here, and whether its settings can be used."""
+    """Report the platform, and whether its settings are valid."""
     if problem:
         yield failed(problem, "correct the variable RAYDEX_… of that setting: docs/configuration.md, docs/serving.md")
     yield fine(

@@ -18,10 +18,10 @@ from mdit_py_plugins.anchors import anchors_plugin
 
 from jobs.cli import BadInput
 
-# Page URLs hold the port: with the same one, the next demo finds its pages unchanged.
+# Page URLs include the port: with the same one, the next demo finds its pages unchanged.
 PORT, OTHER_PORTS = 8765, 20
 BESIDE = ("CONTRIBUTING.md", "SECURITY.md")
-# The tree of the source and transcripts: their words would answer questions about use.
+# The source tree and transcripts: their words would match questions about usage.
 LISTING = r"(?ms)^## (?:The tree|A transcript)\n.*?^<!-- end.*?-->\n"
 LAYOUT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title} — Raydex</title></head>
@@ -48,7 +48,7 @@ def serve_documentation(root: Path) -> Iterator[str]:
 def render_documentation(root: Path) -> dict[str, str]:
     """Return the site's pages by path: README.md is `/`, NAME.md there or in docs/ is `/NAME.html`.
 
-    Raises BadInput if `root` holds no documentation.
+    Raises BadInput if `root` has no documentation.
     """
     sources = [path.relative_to(root).as_posix() for path in sorted((root / "docs").rglob("*.md"))]
     if not sources:
@@ -66,7 +66,7 @@ def _title(text: str, name: str) -> str:
 
 
 def _render(text: str, title: str, links: str, name: str, paths: Mapping[str, str]) -> str:
-    """Render one page; a link to a file that is no page of the site loses its target."""
+    """Render one page; a link to a file outside the site loses its target."""
 
     def link(match: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(name), match[1]))
@@ -78,14 +78,14 @@ def _render(text: str, title: str, links: str, name: str, paths: Mapping[str, st
 
 
 class _Site(SimpleHTTPRequestHandler):
-    """Answers with the files of a folder, and logs nothing."""
+    """Serves the files of a folder, and logs nothing."""
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""
 
 
 class _Server(ThreadingHTTPServer):
-    """Says nothing of a client that went away: a crawler ends connections as it likes."""
+    """Ignores disconnected clients: a crawler closes connections at any time."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):

@@ -1,7 +1,8 @@
 """Deletes a collection: its pages, indexes and runs, and its BM25 files on this machine.
 
-Says what it will delete and asks first; where no one can be asked, it needs --yes. Questions, feedback and evaluations
-are kept, unless --with-questions. Exit codes: 0 deleted, 1 not confirmed, 2 no such collection, 75 a run holds it.
+Lists the data to delete and asks for confirmation; without a terminal it needs --yes. Questions, feedback and
+evaluations are kept, unless --with-questions. Exit codes: 0 deleted, 1 not confirmed, 2 no such collection, 75 a run
+holds it.
 """
 
 import argparse
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 def summary_of_deletion(
     collection: str, deleted: Mapping[str, int], kept: Mapping[str, int], copies: int, is_default: bool
 ) -> str:
-    """Return what a drop will delete and keep, for a person."""
+    """Return a description of the data that a drop deletes and keeps."""
     lines = [f"collection {collection} will be deleted: {_listed(deleted)}"]
     if copies:
         lines.append(f"  with its {copies} {'copy' if copies == 1 else 'copies'} that experiments made")

@@ -1,8 +1,7 @@
 """The environment variables that commands read, as values.
 
-Commands read variables here and nowhere else: DATABASE_URL, RAYDEX_HOME, RAY_ADDRESS, the address and key of an
-embedding endpoint, and RAYDEX_…. Slow modules are imported inside the functions that need them: `raydex status` must
-start fast.
+Commands read variables only here: DATABASE_URL, RAYDEX_HOME, RAY_ADDRESS, the URL and key of an embedding endpoint, and
+RAYDEX_…. Slow modules are imported inside the functions that need them, because `raydex status` must start fast.
 """
 
 import contextlib
@@ -29,7 +28,7 @@ class BadVariable(ValueError):
 
 
 def locale_language() -> str:
-    """Return the language of the terminal (BCP 47), "" if there are no texts in it."""
+    """Return the language of the terminal (BCP 47), "" if it is not supported."""
     from pipelines.text.languages import LANGUAGES, without_region
 
     tag = without_region(next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), ""))
@@ -37,7 +36,7 @@ def locale_language() -> str:
 
 
 def home() -> Path:
-    """Return the folder of everything that Raydex keeps on this machine. Raises BadVariable for a relative one."""
+    """Return the folder for all of Raydex's files on this machine. Raises BadVariable for a relative path."""
     from platformdirs import user_data_path
 
     given = os.environ.get("RAYDEX_HOME")
@@ -50,11 +49,11 @@ def home() -> Path:
 
 
 def describe_trouble_at_home(error: BaseException) -> str | None:
-    """Return what is wrong with the home, if that is why a file can't be used."""
+    """Return the problem with the home folder, if that is why a file can't be used."""
     if not isinstance(error, OSError) or not isinstance(error.filename, (str, os.PathLike)):
         return None
     folder, path = home(), Path(os.fsdecode(error.filename)).absolute()
-    if not path.is_relative_to(folder) and not folder.is_relative_to(path):  # a folder above it that can't be made
+    if not path.is_relative_to(folder) and not folder.is_relative_to(path):  # a parent folder that can't be created
         return None
     remedy = "free space there, or set RAYDEX_HOME to a folder on another disk"
     if error.errno != errno.ENOSPC:
@@ -63,7 +62,7 @@ def describe_trouble_at_home(error: BaseException) -> str | None:
 
 
 def read_configuration() -> "AnswerSettings":
-    """Return the configuration of answers, from the variables that the service reads too.
+    """Return the answer settings, from the same variables as the service.
 
     Raises BadVariable.
     """
@@ -85,7 +84,7 @@ def read_configuration() -> "AnswerSettings":
 
 
 def find_models(settings: "AnswerSettings") -> tuple["AnswerSettings", "FoundLLM"]:
-    """Return the settings with the language model that the service would answer with, and what was found."""
+    """Return the settings with the language model that the service would use, and the search result."""
     from pipelines.answering.settings import AnswerSettings
     from pipelines.llm.servers import find_llm
 
@@ -96,7 +95,7 @@ def find_models(settings: "AnswerSettings") -> tuple["AnswerSettings", "FoundLLM
 
 
 def warn_of_unread() -> None:
-    """Warn of each variable RAYDEX_… that nothing reads. Imports nothing where only a home is set."""
+    """Warn about each variable RAYDEX_… that nothing reads. Imports nothing if only the home is set."""
     if {name for name in os.environ if name.upper().startswith("RAYDEX_")} - {"RAYDEX_HOME", "RAYDEX_DEBUG"}:
         from pipelines.answering.settings.variables import warn_of_unread
 
@@ -118,9 +117,9 @@ def service_port() -> int:
 
 @contextlib.contextmanager
 def open_database() -> Iterator[str]:
-    """Yield DATABASE_URL if it is set, else the URL of the embedded Postgres, which runs as long as it is used.
+    """Yield DATABASE_URL if it is set, else the URL of the embedded Postgres, which runs while it is used.
 
-    Waits for a server that is away. Raises BadDatabaseUrl, StoreUnavailable.
+    Waits for an unavailable server. Raises BadDatabaseUrl, StoreUnavailable.
     """
     from pipelines import embedded, store
 
@@ -132,10 +131,10 @@ def open_database() -> Iterator[str]:
 
 @contextlib.contextmanager
 def open_store() -> Iterator["Store"]:
-    """Yield a Store on the database, its schema up to date; its calls wait while the database restarts.
+    """Yield a Store on the database, with its schema up to date; its calls wait while the database restarts.
 
-    Meanwhile SIGTERM ends the command as Ctrl-C does: by an exception, so that a run is recorded as interrupted; and
-    what the command does is traced, if a collector is named.
+    Until it ends, SIGTERM ends the command like Ctrl-C, with an exception, so that a run is recorded as interrupted.
+    The command is traced if a collector is configured.
     """
     from pipelines.store import DATABASE_PATIENCE_S, Store
 
@@ -150,7 +149,7 @@ def open_store() -> Iterator["Store"]:
 
 @contextlib.contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """Have SIGTERM raise SystemExit while the body runs, in the main thread of a process."""
+    """Make SIGTERM raise SystemExit while the body runs, in the main thread of a process."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -166,12 +165,12 @@ def _exit(number: int, _frame: FrameType | None) -> None:
 
 
 def ray_address() -> str:
-    """Return RAY_ADDRESS, the cluster that a job connects to, or "local" for a Ray of its own."""
+    """Return RAY_ADDRESS, the cluster that a job connects to, or "local" for its own Ray."""
     return os.environ.get("RAY_ADDRESS") or "local"
 
 
 def wants_json_lines() -> bool:
-    """Return whether RAYDEX_LOG says that commands log as JSON lines. Raises BadVariable."""
+    """Return whether RAYDEX_LOG selects JSON log lines. Raises BadVariable."""
     given = os.environ.get("RAYDEX_LOG") or "text"
     if given not in ("text", "json"):
         raise BadVariable(f"RAYDEX_LOG {given!r} is no format of logs: write text or json")
@@ -179,7 +178,7 @@ def wants_json_lines() -> bool:
 
 
 def ray_folders() -> list[Path]:
-    """Return the folders in which Rays of this machine keep their sessions."""
+    """Return the folders in which this machine's Rays keep their sessions."""
     from pipelines.ray_place import folders_for_ray
 
     return [*folders_for_ray(os.environ)]
@@ -191,9 +190,9 @@ def in_ray_job() -> bool:
 
 
 def indexing_options() -> dict[str, Any]:
-    """Return the options of a reindex that the variables give: Ray, the models' folder, whether paths may be relative.
+    """Return the reindex options from the environment: Ray, the models' folder, whether paths may be relative.
 
-    With them the address and key of the endpoint of `openai:` embedding models.
+    They include the URL and key of the endpoint of `openai:` embedding models.
     """
     here = {"ray_address": ray_address(), "model_cache": home() / "models", "relative_paths": not in_ray_job()}
     return here | {
@@ -206,7 +205,7 @@ def indexing_options() -> dict[str, Any]:
 
 
 def tell_secrets() -> dict[str, str]:
-    """Return the secrets by which nights and reports are told, and the address of Slack's Web API."""
+    """Return the secrets for sending notices and reports, and the URL of Slack's Web API."""
     given = {
         "webhook": os.environ.get("RAYDEX_WEBHOOK_SECRET"),
         "slack": os.environ.get("SLACK_BOT_TOKEN"),
@@ -217,7 +216,7 @@ def tell_secrets() -> dict[str, str]:
 
 
 def variables() -> Mapping[str, str]:
-    """Return all variables, for a part that names those that it takes."""
+    """Return all variables, for code that picks the ones it needs."""
     return dict(os.environ)
 
 
@@ -227,15 +226,15 @@ def service_key() -> str | None:
 
 
 def debugging() -> bool:
-    """Return whether the tracebacks of expected errors are wanted too."""
+    """Return whether to show the tracebacks of expected errors too."""
     return bool(os.environ.get("RAYDEX_DEBUG"))
 
 
 def set_variables(variables: Mapping[str, str]) -> None:
-    """Set variables for the rest of this process, over those of the environment."""
+    """Set variables for the rest of this process, overriding the environment."""
     os.environ.update(variables)
 
 
 def child_environment(**variables: str) -> dict[str, str]:
-    """Return the environment for a child process: this one's, with `variables` set."""
+    """Return the environment for a child process: this process's, plus `variables`."""
     return os.environ | variables

@@ -1,9 +1,8 @@
 """Measures how well a collection's live index answers the questions of a data set.
 
-Measures what /search returns, and with --answers what /query answers, in the configuration of this environment.
-Continues an interrupted evaluation of the same questions, index and configuration. Exit codes: 0 done (questions that
-failed are counted), 1 failed (every question did, or no language model replied), 2 bad input, 4 a score is below
---at-least.
+Measures the results of /search, and with --answers the answers of /query, with the settings of this environment.
+Resumes an interrupted evaluation of the same questions, index and settings. Exit codes: 0 done (failed questions are
+counted), 1 failed (every question did, or no language model replied), 2 bad input, 4 a score is below --at-least.
 """
 
 import argparse
@@ -26,8 +25,8 @@ from pipelines.evaluation.result_text import as_text
 from pipelines.evaluation.results import per_question, write_results
 from pipelines.evaluation.run import EvaluationOptions, evaluate
 
-KS = "1,3,5,9,13,18"  # the numbers of chunks of the study's table, at which we are measured
-MOST = 100  # hits that one search returns at most
+KS = "1,3,5,9,13,18"  # the numbers of chunks in the study's table
+MOST = 100  # maximum hits of one search
 NO_JUDGE = "none"
 
 
@@ -66,7 +65,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Return the numbers of --k, ascending. Raises BadInput."""
+    """Return the numbers in --k, ascending. Raises BadInput."""
     parts = [part.strip() for part in text.split(",")]
     wrong = [part for part in parts if not (part.isascii() and part.isdigit() and 1 <= int(part) <= MOST)]
     if wrong:
@@ -77,7 +76,7 @@ def numbers(text: str) -> tuple[int, ...]:
 def choose_judge(named: str | None, wanted: bool, settings: AnswerSettings) -> str:
     """Return the agent whose model judges: the named one, or the first if one is `wanted`; "" for none.
 
-    Raises BadInput where one is wanted and there is none.
+    Raises BadInput if one is wanted and there is none.
     """
     default = next((agent.name for agent in all_agents(settings)), "") if wanted else ""
     judge = "" if named == NO_JUDGE else named or default
@@ -89,7 +88,7 @@ def choose_judge(named: str | None, wanted: bool, settings: AnswerSettings) -> s
 def read_questions(
     paths: Sequence[Path], limit: int | None, seed: int, answers: bool
 ) -> tuple[list[Example], dict[str, int]]:
-    """Return the questions to ask, and how many are left out by their state. Raises BadInput and BadDataset."""
+    """Return the questions to ask, and the counts of rows left out by review state. Raises BadInput and BadDataset."""
     examples, left = read_datasets(paths), count_left_out(paths)
     if left:
         counts = ", ".join(f"{count:,} {state}" for state, count in left.items())

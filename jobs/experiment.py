@@ -1,7 +1,7 @@
 """Compares the configurations of a sweep file on the same questions, and writes a report.
 
-Each configuration is measured as by `raydex evaluate`; questions that were asked before are not asked again. A
-configuration that fails is shown with its error and stops nothing. Exit codes: 0 done, 1 failed (every configuration
+Each configuration is measured as by `raydex evaluate`; questions asked before are not asked again. A failed
+configuration is shown with its error and does not stop the others. Exit codes: 0 done, 1 failed (every configuration
 did), 2 bad input, 4 the gate (--fail-below, --at-least) did not pass.
 """
 
@@ -55,7 +55,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def how_far(text: str) -> float:
-    """Return the X of --fail-below without its sign: how far a score may fall. Raises ArgumentTypeError."""
+    """Return the X of --fail-below without its sign: how far a score may drop. Raises ArgumentTypeError."""
     with contextlib.suppress(ValueError):
         if math.isfinite(value := abs(float(text))):
             return value
@@ -63,7 +63,7 @@ def how_far(text: str) -> float:
 
 
 def read_baseline(baseline: str | None, sweep: Sweep) -> dict[str, Any] | None:
-    """Return the earlier experiment that --baseline names as a file; None if it names a run. Raises BadInput."""
+    """Return the earlier experiment in the file --baseline; None if it names a run. Raises BadInput."""
     if not baseline or baseline in sweep.names:
         return None
     if Path(baseline).is_file():
@@ -72,7 +72,7 @@ def read_baseline(baseline: str | None, sweep: Sweep) -> dict[str, Any] | None:
 
 
 def check_gate(baseline: str | None, drop: float | None, challenger: str, floors: Sequence[str]) -> None:
-    """Raise BadInput for flags of the gate that lack what they need."""
+    """Raise BadInput for gate flags that need another flag."""
     if drop is not None and not baseline:
         raise cli.BadInput("--fail-below needs --baseline: a run of this sweep, or a results.json")
     if challenger and drop is None and not floors:
@@ -80,7 +80,7 @@ def check_gate(baseline: str | None, drop: float | None, challenger: str, floors
 
 
 def check_places(name: str, out: Path | None, page: Path | None, make: bool) -> None:
-    """Check where the experiment `name` is written, and `make` the folders. Raises BadInput, and NoPlace for a page."""
+    """Check the output paths of experiment `name`, and `make` the folders. Raises BadInput, and NoPlace for a page."""
     if page:
         table.split_page(page, name)
     for flag, folder in {"--out": out, "--write": page and page.parent}.items():
@@ -91,7 +91,7 @@ def check_places(name: str, out: Path | None, page: Path | None, make: bool) -> 
 def run(args: argparse.Namespace) -> int:
     environment = read_configuration().model_dump()
     sweep = read_sweep(args.file, environment)
-    # What would otherwise fail when everything is measured is checked first.
+    # Check first everything that could otherwise fail after all the measuring.
     check_places(sweep.name, args.out, args.write, make=not args.dry_run)
     check_gate(args.baseline, args.fail_below, args.challenger, args.at_least)
     check_names(sweep, args.metric, args.challenger)

@@ -1,7 +1,7 @@
-"""Shows what the recorded questions teach: what is asked, and what the documentation lacks.
+"""Shows insights from recorded questions: common questions, and gaps in the documentation.
 
-With --out it writes a report for a browser and the same as JSON. Without --days and --since it takes every question
-that is kept. Exit codes: 0 done, 1 failed, 2 bad input.
+With --out it writes a report for a browser and the same data as JSON. Without --days and --since it covers all stored
+questions. Exit codes: 0 done, 1 failed, 2 bad input.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def read_time(text: str) -> datetime:
-    """Return a day or time of ISO 8601, in UTC unless it says otherwise."""
+    """Return a day or time in ISO 8601 format, in UTC unless it has a time zone."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
@@ -69,18 +69,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_out(out: Path) -> None:
-    """Make the folder of --out. Raises BadInput for a file that is no report."""
+    """Create the folder of --out. Raises BadInput for a file that is not a report."""
     is_file = out.suffix in (".html", ".json")
     if out.suffix and not is_file and not out.is_dir():
         raise BadInput(f"--out is {out}: name a folder, or a file that ends with .html or .json")
     make_folder("--out", out.parent if is_file else out)
 
 
-# ---------------------------------------------------------------------------------------------- for a person
+# ---------------------------------------------------------------------------------------------- text output
 
 
 def describe(view: Mapping[str, Any]) -> str:
-    """Return the summary for a person."""
+    """Return the summary as text."""
     totals, pages = view["totals"], view["pages"]
     reports = [f"report: {path}" for path in view["written"]]
     if not totals["questions"]:
@@ -106,7 +106,7 @@ def describe(view: Mapping[str, Any]) -> str:
 
 
 def describe_changed(found: Mapping[str, Any]) -> str:
-    """Return the sections that answers cited and that changed since, for a person."""
+    """Return the cited sections that have changed since, as text."""
     sections = found["changed"]
     answers = sum(one["answers"] for one in sections)
     head = f"{len(sections):,} sections have changed since {answers:,} answers cited them:"

@@ -1,6 +1,6 @@
 """Creates, lists and revokes the API keys of the service.
 
-A key is printed once; the database keeps its hash.
+A key is printed once; the database stores only its hash.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_flags(publishable: bool, origins: Sequence[str], scopes: Sequence[str]) -> None:
-    """Raise BadKey for flags that make no sense together."""
+    """Raise BadKey for flags that conflict."""
     if publishable and not origins:
         raise BadKey("--publishable needs --origin, such as https://docs.example.com: whose pages may hold the key")
     if origins and not publishable:
@@ -76,14 +76,14 @@ def check_flags(publishable: bool, origins: Sequence[str], scopes: Sequence[str]
 
 
 def print_new(key: Key, token: str, *, as_json: bool) -> None:
-    """Print a new key; standard output is the key alone."""
+    """Print a new key; standard output contains only the key."""
     finish({**_fields(key), "key": token}, as_json, token)
     use = "Give it to the widget as `data-key`" if key.publishable else "Send it as `Authorization: Bearer rdx_…`"
     say(f"{summary_of_key(key)}\nThis is the only time the key is shown. {use}.")
 
 
 def note_missing(key: Key, existing: Sequence[str]) -> None:
-    """Say which collections of a key do not exist yet."""
+    """Print which collections of a key do not exist yet."""
     may = "announce its changes" if CHANGES in key.scopes else "ask it"
     for name in key.collections:
         if name not in existing:
@@ -91,7 +91,7 @@ def note_missing(key: Key, existing: Sequence[str]) -> None:
 
 
 def _fields(key: Key) -> dict[str, object]:
-    """Return the fields of a key that is no session's."""
+    """Return the fields of a key, except its session."""
     return {name: value for name, value in asdict(key).items() if name != "session"}
 
 
@@ -110,7 +110,7 @@ def state(key: Key) -> str:
 
 
 def summary_of_key(key: Key) -> str:
-    """Return one line about a key for a person."""
+    """Return a line that describes a key."""
     of = "answers a minute" if key.publishable else "a minute"
     rate = {None: "the service's rate", 0: "no rate limit"}.get(key.rate_per_minute, f"{key.rate_per_minute} {of}")
     ends = f", expires {key.expires:%Y-%m-%d}" if key.expires else ""

@@ -1,6 +1,6 @@
-"""Shows what the processes of a run wrote: its job on a Ray cluster, and its workers on every node.
+"""Shows the logs of a run's processes: its job on a Ray cluster, and its workers on every node.
 
-With RAY_ADDRESS it asks the cluster's dashboard, else it reads what Rays of this machine left.
+With RAY_ADDRESS it reads them from the cluster's dashboard, otherwise from the files of this machine's Rays.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pipelines.cluster import as_it_is, send_token, why_unreachable
 from pipelines.logs import as_began
 
 FOLLOW_S = 2.0
-OF_PROCESSES = "worker-*"  # what a task or an actor writes; other files are Ray's own
+OF_PROCESSES = "worker-*"  # logs of tasks and actors; other files are Ray's own
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show_new(run: Mapping[str, Any], shown: Counter[str], as_json: bool) -> None:
-    """Print the lines of the run beyond those that were `shown` of each file."""
+    """Print the lines of the run after the number of lines already `shown` of each file."""
     for name, text in files_of_this_machine() if ray_address() == "local" else files_of_cluster(ray_address()):
         entries = [read_line(line) for line in text.splitlines()]
         if f"run {run['id']} of collection {run['collection']}" in text or any(is_of(run, entry) for entry in entries):
@@ -56,7 +56,7 @@ def show_new(run: Mapping[str, Any], shown: Counter[str], as_json: bool) -> None
 
 
 def read_line(line: str) -> dict[str, Any]:
-    """Return a line of a log: what stands in its JSON, or the line itself as the message."""
+    """Return a line of a log: its JSON, or the line itself as the message."""
     try:
         entry = json.loads(line)
     except ValueError:
@@ -65,20 +65,23 @@ def read_line(line: str) -> dict[str, Any]:
 
 
 def is_of(run: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
-    """Return whether a line is of the run; a run of another database may have its number, but began at another time."""
+    """Return whether a line belongs to the run.
+
+    A run of another database may have the same number, but not the same start.
+    """
     names = run["id"], run["collection"], as_began(run["started"])
     return (entry.get("run"), entry.get("collection"), entry.get("began")) == names
 
 
 def print_entry(run: int, file: str, entry: Mapping[str, Any], as_json: bool) -> None:
-    """Print a line, unless it names another run."""
+    """Print a line, unless it belongs to another run."""
     if entry.get("run", run) == run:
         words = (entry[name] for name in ("time", "level", "message", "exception") if name in entry)
         print(json.dumps({"file": file, **entry}) if as_json else " ".join([f"{file}:", *words]), flush=True)
 
 
 def files_of_this_machine() -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each log of each Ray session. Logs that this account may not read are left out."""
+    """Yield the name and text of each log of each Ray session. Unreadable logs are skipped."""
     for folder in ray_folders():
         for path in sorted(folder.glob(f"session_2*/logs/{OF_PROCESSES}")):
             try:
@@ -89,21 +92,21 @@ def files_of_this_machine() -> Iterator[tuple[str, str]]:
 
 
 def files_of_cluster(address: str) -> Iterator[tuple[str, str]]:
-    """Yield name and text of the log of each job, and of each process of each node."""
+    """Yield the name and text of the log of each job, and of each process of each node."""
     send_token()
     with as_it_is(address):
         yield from ask_dashboard(address)
 
 
 def ask_dashboard(address: str) -> Iterator[tuple[str, str]]:
-    """Yield what the dashboard of the cluster at `address` has of logs. Raises BadInput."""
+    """Yield the logs from the dashboard of the cluster at `address`. Raises BadInput."""
     from ray.exceptions import RayError
     from ray.job_submission import JobSubmissionClient
     from ray.util.state import get_log, list_logs, list_nodes
     from ray.util.state.exception import RayStateApiException
 
     try:
-        if problem := why_unreachable(address):  # the client would try for most of a minute
+        if problem := why_unreachable(address):  # the client would retry for most of a minute
             raise ConnectionError(problem)
         client = JobSubmissionClient(address)
     except (RayError, ConnectionError, RuntimeError) as error:
@@ -119,7 +122,7 @@ def ask_dashboard(address: str) -> Iterator[tuple[str, str]]:
             names = list_logs(**where, glob_filter=OF_PROCESSES)
             for name in sorted({name for group in names.values() for name in group}):
                 yield f"{node.node_ip} {name}", "".join(get_log(**where, filename=name, errors="replace"))
-        except (OSError, RayStateApiException) as error:  # its agent is not up, or the node has just gone
+        except (OSError, RayStateApiException) as error:  # its agent is not running, or the node has just left
             say(f"warning: node {node.node_ip} gives no logs: {error}")
 
 

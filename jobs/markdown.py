@@ -1,4 +1,4 @@
-"""Shows the Markdown of an answer in a terminal, by rich; a table too wide for columns becomes lines."""
+"""Shows an answer's Markdown in a terminal with rich; a table too wide for columns becomes lines."""
 
 from typing import ClassVar
 
@@ -17,11 +17,11 @@ from rich.text import Text
 
 from pipelines.page.parser import keep_short_rows
 
-LEAST_COLUMN = 5  # of the width: two signs and what lies between columns; narrower ones can't be read
+LEAST_COLUMN = 5  # minimum width of a column: two characters and the separator; narrower ones are unreadable
 
 
 class ShownTable(TableElement):
-    """A table whose rows have the cells that were written; the first row is its head."""
+    """A table whose rows keep exactly their cells; the first row is its head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class ShownTable(TableElement):
 
 
 class ShownMarkdown(Markdown):
-    """The Markdown of an answer, in time that grows like its length."""
+    """The Markdown of an answer, rendered in linear time."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": ShownTable}
 

@@ -1,4 +1,4 @@
-"""Lets a coding agent look things up: speaks the Model Context Protocol on standard input and output.
+"""Gives a coding agent access to the documentation over the Model Context Protocol on stdio.
 
 The agent's program starts it (docs/mcp.md). It runs `python -m serve.mcp` in this process; its flags become the
 settings RAYDEX_SERVICE, RAYDEX_KEY, RAYDEX_COLLECTION and RAYDEX_LLM_OFF.

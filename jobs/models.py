@@ -1,9 +1,9 @@
-"""Lists the language models that answer, or tries how good they are for a collection.
+"""Lists the language models that answer, or tests how good they are for a collection.
 
-`--try` asks each model questions with known sections of the collection (verified answers first, else its headings),
-and questions about other things, which it must refuse. What it recommends is stored: the service then quotes, or lets
-the model write, as that says, unless RAYDEX_LLM_FORM or an agent's `form` does. Exit codes: 0 done, 1 an endpoint did
-not answer (what was tried before is stored), 2 bad input.
+`--try` asks each model questions with known sections of the collection (verified answers first, else its headings), and
+off-topic questions, which it must refuse. The recommended form is stored: the service then quotes, or lets the model
+write, accordingly, unless RAYDEX_LLM_FORM or an agent's `form` is set. Exit codes: 0 done, 1 an endpoint did not answer
+(earlier results are stored), 2 bad input.
 """
 
 import argparse
@@ -51,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def choose_agents(settings: Any, names: Sequence[str], missing: str) -> "list[AgentSettings]":
-    """Return the agents of these names or models; another model stands behind the first one's endpoint.
+    """Return the agents with these names or models; other models are looked up at the first agent's endpoint.
 
-    Raises BadInput, which says what is `missing` where there is no agent, and NoAnswer.
+    Raises BadInput, with `missing` if there is no agent, and NoAnswer.
     """
     from pipelines.answering.settings import all_agents
     from pipelines.llm.servers import look_at
@@ -76,7 +76,7 @@ def choose_agents(settings: Any, names: Sequence[str], missing: str) -> "list[Ag
 def try_models(
     store: "Store", settings: Any, agents: "Sequence[AgentSettings]", collection: str, most: int, progress: "Progress"
 ) -> list[dict[str, Any]]:
-    """Try each model, and store what its trial recommends. Raises as `open_trial` and `try_model`."""
+    """Try each model, and store the recommendation. Raises the errors of `open_trial` and `try_model`."""
     from pipelines.answering.forms import endpoint_of
     from pipelines.evaluation.trials.recommendation import recommend
     from pipelines.evaluation.trials.trial import open_trial
@@ -95,11 +95,11 @@ def try_models(
     return trials
 
 
-# ------------------------------------------------------------------------------------------- what is printed
+# ------------------------------------------------------------------------------------------- output
 
 
 def show_models(store: "Store", agents: "Sequence[AgentSettings]", as_json: bool) -> int:
-    """Print the agents' models, and how their answers come about."""
+    """Print the agents' models, and the forms of their answers."""
     from pipelines.answering.forms import describe_forms
 
     trials = store.model_trials()
@@ -113,7 +113,7 @@ def show_models(store: "Store", agents: "Sequence[AgentSettings]", as_json: bool
 
 
 def describe(collection: str, trials: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table over models, and the reasons."""
+    """Return the table of models, and the reasons."""
     from pipelines.answering.forms import SAID
 
     rows = [[trial["model"], *cells(trial["scores"]), SAID[trial["form"]]] for trial in trials]
@@ -135,7 +135,7 @@ def cells(scores: Mapping[str, Any]) -> Iterator[str]:
 
 
 def reasons(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield why each model's answers come about as recommended, and what to do where that is not wanted."""
+    """Yield the reason for each recommended form, and how to override it."""
     yield from (f"{trial['model']}: {trial['scores']['why']}" for trial in trials)
     yield "The service answers so from now on; RAYDEX_LLM_FORM=written, full, summary or quoted decides otherwise."
 

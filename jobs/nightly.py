@@ -1,8 +1,8 @@
-"""Brings a collection up to date, and publishes it only if no question is answered worse.
+"""Updates a collection, and publishes it only if no question is answered worse.
 
-The key `night` of the collection file says by which questions, and by how much a measure may fall. A night that was
-killed is continued. Exit codes: 0 published or unchanged, 1 failed, 2 bad input, 4 refused (a candidate is kept if one
-was built), 75 another run holds the collection.
+The key `night` of the collection file lists the questions, and how far a measure may drop. A killed night is resumed.
+Exit codes: 0 published or unchanged, 1 failed, 2 bad input, 4 refused (a candidate is kept if one was built), 75
+another run holds the collection.
 """
 
 import argparse

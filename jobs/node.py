@@ -1,7 +1,8 @@
-"""Says what Raydex needs and a Python lacks; as a program, whether the nodes of a Ray job have it.
+"""Finds Raydex's missing requirements in a Python; as a program, checks the nodes of a Ray job.
 
-Runs on nodes that have Ray and nothing of ours: it imports what comes with Ray, and inside functions, as a Python
-without Ray is told too. Its program exits with 0, or with LACKING after a line that names what is missing.
+Runs on nodes that have Ray and nothing of ours. It imports only packages that come with Ray, inside functions, so that
+it can report even a Python without Ray. As a program it exits with 0, or prints the missing packages and exits with
+LACKING.
 """
 
 import logging
@@ -19,9 +20,9 @@ LACKING = 78  # EX_CONFIG of sysexits.h: no verb of `raydex` exits with it
 
 
 def walk_requirements(lines: Iterable[str]) -> "Iterator[tuple[Requirement, str | None]]":
-    """Yield each requirement, and what the installed packages require in turn, with the version installed here.
+    """Yield each requirement, and the requirements of installed packages in turn, with the installed version.
 
-    The version is None where the package is missing. Requirements of another platform or Python are left out.
+    The version is None if the package is missing. Requirements for another platform or Python are skipped.
     """
     from packaging.requirements import Requirement
 
@@ -47,7 +48,7 @@ def _is_for(requirement: "Requirement", extras: Iterable[str]) -> bool:
 
 
 def list_lacking(lines: Iterable[str]) -> list[str]:
-    """Return which of these requirements, or of what they require in turn, this Python does not satisfy."""
+    """Return which of these requirements, and of their own requirements, this Python does not satisfy."""
     return sorted(
         str(wanted)
         for wanted, version in walk_requirements(lines)
@@ -56,7 +57,7 @@ def list_lacking(lines: Iterable[str]) -> list[str]:
 
 
 def list_lacking_on_nodes(lines: list[str]) -> list[str]:
-    """Return what this node lacks, or else any other living node of the cluster. Takes no CPU of theirs."""
+    """Return the packages that this node lacks, or else any other living node. Uses none of their CPUs."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -72,10 +73,10 @@ def list_lacking_on_nodes(lines: list[str]) -> list[str]:
 
 
 def check_nodes() -> int:
-    """Print what is lacking, and return the exit code."""
+    """Print the missing packages, and return the exit code."""
     try:
         lacking = list_lacking_on_nodes(REQUIREMENTS.read_text().splitlines())
-    except ImportError as error:  # this Python has not even Ray
+    except ImportError as error:  # this Python does not even have Ray
         lacking = [error.name or str(error)]
     if lacking:
         print(f"the nodes lack {len(lacking)} packages: {', '.join(lacking[:3])}{', …' if len(lacking) > 3 else ''}")

@@ -1,6 +1,6 @@
-"""Says what the next night of a collection would do, and changes nothing.
+"""Shows the plan for the next night of a collection, without changing anything.
 
-Fetches start pages, sitemaps and llms.txt alone.
+Fetches only start pages, sitemaps and llms.txt.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""Deletes a collection's retired indexes, and what is kept to undo updates.
+"""Deletes a collection's retired indexes, and the data kept for undoing updates.
 
-The BM25 files of the indexes on this machine go too. With --keep, what is kept to undo updates stays.
+Also deletes the indexes' BM25 files on this machine. With --keep, the data for undoing updates stays.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Makes questions to evaluate by, answers and reviews them, and turns wrong answers into questions.
+"""Makes evaluation questions, answers and reviews them, and turns wrong answers into questions.
 
-`make` has a language model write them about a collection's own chunks, takes the headings of its sections as they are
-(--without-llm), or what readers asked and rated well (--feedback), as drafts that a person accepts or rejects by
-`review`. `answer` has the model write the reference answers that a data set lacks. `correct` turns a question that was
-answered wrongly into one to evaluate by, or, with --pair, to learn from. The model's replies are kept beside --out: a
-run that was interrupted continues from there. Exit codes: 0 done, 1 failed or nothing could be made, 2 bad input.
+`make` lets a language model write questions about a collection's own chunks, uses the headings of its sections
+(--without-llm), or collects questions whose answers readers rated well (--feedback), as drafts for a person to accept
+or reject with `review`. `answer` lets the model write the missing reference answers of a data set. `correct` turns a
+wrongly answered question into one for evaluation, or, with --pair, for training. The model's replies are stored next to
+--out, so an interrupted run continues from there. Exit codes: 0 done, 1 failed or nothing could be made, 2 bad input.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make(flags: Mapping[str, Any]) -> int:
-    """Write questions about a collection, or the drafts of what was rated well."""
+    """Write questions about a collection, or drafts from well-rated answers."""
     options, settings = cli.read_fields(making.QuestionOptions, flags), read_configuration()
     if flags["style_file"]:
         options = options.model_copy(update={"style": tuple(datasets.read_questions(flags["style_file"]))})
@@ -101,7 +101,7 @@ def make(flags: Mapping[str, Any]) -> int:
 
 
 def answer(flags: Mapping[str, Any]) -> int:
-    """Write the answers that a data set lacks."""
+    """Write the missing answers of a data set."""
     cli.check_range("--at-once", flags["at_once"], 1, 1_000)
     cli.make_folder("--out", flags["out"].parent)
     path, llm = flags["dataset"], make_writer(read_configuration(), flags)
@@ -130,7 +130,7 @@ def make_writer(settings: AnswerSettings, flags: Mapping[str, Any]) -> CachedMod
 def write_draft(
     draft: making.QuestionSet, rows: Iterable[Mapping[str, Any]], llm: CachedModel | None, flags: Mapping[str, Any]
 ) -> int:
-    """Write the rows of a draft, if it has any, and what they cost."""
+    """Write the rows of a draft, if it has any, and print their costs."""
     if draft.examples:
         datasets.write_rows(flags["out"], rows)
     result = {"collection": flags["collection"], "out": str(flags["out"]), **summary(draft, llm)}
@@ -139,7 +139,7 @@ def write_draft(
 
 
 def draft_rated(collection: str, out: Path, *, as_json: bool) -> int:
-    """Add the questions whose answers were rated well to `out`, as drafts. Raises NoSuchCollection."""
+    """Add the questions with well-rated answers to `out`, as drafts. Raises NoSuchCollection."""
     with open_store() as store:
         draft = making.rated_questions(store, collection)
         names = [row["name"] for row in store.collections()]
@@ -163,7 +163,7 @@ def summary(draft: making.QuestionSet, llm: CachedModel | None) -> dict[str, Any
 
 
 def describe(summary: Mapping[str, Any], none: str) -> str:
-    """Return the summary for a person; `none` says that nothing was written."""
+    """Return the summary as text; `none` is the message if nothing was written."""
     usage = f"{summary['usage']['calls']:,} calls, ${summary['usage']['cost']:.4f}"
     counted = {name: value for name, value in summary.items() if name not in NO_COUNTS} | {"usage": usage}
     head = f"{summary['written']:,} questions in {summary['out']}" if summary["written"] else none
@@ -197,7 +197,7 @@ def review(flags: Mapping[str, Any]) -> int:
 
 
 def row_numbers(words: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Return the numbers of rows that "3", "5-9" and "all" (drafts) name. Raises BadInput."""
+    """Return the row numbers for words like "3", "5-9" and "all" (drafts). Raises BadInput."""
     numbers: list[int] = []
     for word in words:
         first, _, last = word.partition("-")
@@ -211,7 +211,7 @@ def row_numbers(words: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list
 
 
 def describe_row(row: Mapping[str, Any], number: int) -> str:
-    """Return the lines about a row of a data set for a person."""
+    """Return the lines that describe a row of a data set."""
     sources = row.get("sources") or row.get("source") or "not known"
     shown = [sources] if isinstance(sources, str) else sources
     wrong = [f"not {source}" for source in row.get("negatives") or ()]
@@ -220,7 +220,7 @@ def describe_row(row: Mapping[str, Any], number: int) -> str:
 
 
 def correct(flags: Mapping[str, Any]) -> int:
-    """Write the row of a question that was answered wrongly into --out. Raises BadInput and NoSuchSection."""
+    """Write the row of a wrongly answered question into --out. Raises BadInput and NoSuchSection."""
     if flags["unknown"] and (flags["source"] or flags["pair"]):
         raise cli.BadInput("--unknown goes without --source and --pair: no source answers it")
     if not (flags["source"] or flags["unknown"]):
@@ -239,7 +239,7 @@ def correct(flags: Mapping[str, Any]) -> int:
 
 
 def make_correction(store: Store, flags: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the collection that was asked, and the row of the question.
+    """Return the collection of the question, and the row for it.
 
     Raises BadInput, NoSuchQuestion and NoSuchSection.
     """

@@ -1,8 +1,8 @@
-"""Brings a collection's index up to date with its sites and folders.
+"""Updates a collection's index from its sites and folders.
 
-It crawls or reads what changed, embeds what is new and publishes the result in one step. `--collection NAME` alone does
-again what the last run on it did; with --changed and --deleted it reads and deletes these pages alone. Exit codes: 0
-done, 1 failed or no page holds text, 2 bad input, 3 done but vanished pages were not deleted (the crawl failed, or too
+It crawls or reads changed pages, embeds new text and publishes the result in one step. With only `--collection NAME` it
+repeats the collection's last run; with --changed and --deleted it reads and deletes only these pages. Exit codes: 0
+done, 1 failed or no page has text, 2 bad input, 3 done but vanished pages were not deleted (the crawl failed, or too
 many vanished at once) or nothing was published (most of the text would be lost), 75 another run holds the collection.
 """
 
@@ -23,7 +23,7 @@ from pipelines.indexing.summary import Outcome, describe_plan
 from pipelines.store import BuildResources, Store
 
 OPTIONS = ReindexOptions()
-Add = Callable[..., object]  # of a parser or a group of flags
+Add = Callable[..., object]  # add_argument of a parser or group
 EXIT_CODES = {Outcome.DONE: cli.DONE, Outcome.NOTHING_DELETED: cli.NEEDS_A_LOOK,
               Outcome.TEXT_LOST: cli.NEEDS_A_LOOK, Outcome.NOTHING_INDEXED: cli.FAILED}  # fmt: skip
 CRAWL_FLAGS = ("include", "exclude", "max_pages", "max_depth", "concurrency", "delay_s", "no_parent", "sitemap",
@@ -126,7 +126,7 @@ def add_running(add: Add) -> None:
 
 
 def options_of(flags: dict[str, Any], changes: PageChanges | None) -> ReindexOptions:
-    """Return the options of a run over `changes` alone, if there are some."""
+    """Return the options of a run, which covers only `changes` if there are some."""
     return ReindexOptions(
         **{name: flags[name] for name in OPTION_FLAGS},
         publish=not flags["no_publish"],
@@ -167,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def changes_of(flags: dict[str, Any]) -> PageChanges | None:
-    """Return the pages that the flags name, None without them; their target is the collection. Raises BadInput."""
+    """Return the pages named by flags, None without them; the target is then the collection. Raises BadInput."""
     if not any(flags[name] for name in SINGLE_PAGES):
         return None
     flags["collection"], flags["target"] = flags["collection"] or flags["target"], None
@@ -182,7 +182,7 @@ def changes_of(flags: dict[str, Any]) -> PageChanges | None:
 
 
 def compose(flags: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Collection:
-    """Return the collection that the flags describe, or the `stored` one with what they change."""
+    """Return the collection that the flags describe, or the `stored` one with the flags' changes."""
     given = {name: value for name, value in flags.items() if value is not None}
     return compose_collection(
         *(flags[name] for name in SOURCES),

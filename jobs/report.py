@@ -1,6 +1,7 @@
-"""Reports on a collection's last days: how fresh it is, what changed, what stayed unanswered.
+"""Reports on a collection's last days: how fresh it is, what changed, and unanswered questions.
 
-With --send whom the file names under `night.tell` gets it too. Exit codes: 0 done, 1 it reached nobody, 2 bad input.
+With --send it goes to the recipients in the file's `night.tell` too. Exit codes: 0 done, 1 it reached nobody, 2 bad
+input.
 """
 
 import argparse

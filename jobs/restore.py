@@ -1,4 +1,4 @@
-"""Loads an index with its pages from a file that `raydex dump` wrote."""
+"""Loads an index with its pages from a file written by `raydex dump`."""
 
 import argparse
 import time
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_not_live(store: Store, collection: str) -> None:
-    """Raise BadInput if questions are answered from the collection now."""
+    """Raise BadInput if the collection is in use for answering questions."""
     live = next((row for row in store.collections() if row["name"] == collection and row["index"] is not None), None)
     if live:
         pages, chunks = (live["stats"].get(key, 0) for key in ("pages", "chunks"))

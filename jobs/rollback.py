@@ -1,7 +1,7 @@
-"""Makes an earlier state of a collection live again: a revision before an update, or the index before.
+"""Makes an earlier state of a collection live again: an earlier revision, or the previous index.
 
-An update can be undone as long as what it replaced is kept: the last ten, for 30 days, until `raydex prune`. A rollback
-is an update itself and can be undone too; the next `raydex index` brings the collection up to date with its sources.
+An update can be undone while the data it replaced is kept: the last ten updates, for 30 days, until `raydex prune`. A
+rollback is itself an update and can be undone too; the next `raydex index` updates the collection from its sources.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def choose(collection: str, states: Sequence[KnownState], to: int | None, index: int | None) -> KnownState:
-    """Return the state that is named, or the only one that is not live. Raises BadInput."""
+    """Return the requested state, or the only one that is not live. Raises BadInput."""
     earlier = [one for one in states if one.kind != "live"]
     if not earlier:
         raise BadInput(f"collection {collection!r} has nothing to return to: nothing that an update replaced is kept, "
@@ -65,7 +65,7 @@ def choose(collection: str, states: Sequence[KnownState], to: int | None, index:
 
 
 def list_states(collection: str, states: Sequence[KnownState]) -> str:
-    """Return a line for each state: the flag that returns to it, when it was published, what that changed."""
+    """Return a line for each state: the flag that returns to it, its publication time, its changes."""
     lines = [f"collection {collection}, index {states[0].index}"]
     for one in states:
         if one.kind == "retired":
@@ -82,7 +82,7 @@ def list_states(collection: str, states: Sequence[KnownState]) -> str:
 
 
 def summary_of_changes(counts: Mapping[str, int]) -> str:
-    """Return counts of a publish: "pages +1 ~2 -0, chunks +3 ~4 -0" for added, changed and removed ones."""
+    """Return the counts of a publish: "pages +1 ~2 -0, chunks +3 ~4 -0" for added, changed and removed."""
     signs = {"added": "+", "changed": "~", "removed": "-"}
     parts = {what: " ".join(f"{sign}{counts[f'{what}_{how}']:,}" for how, sign in signs.items())
              for what in ("pages", "chunks")}  # fmt: skip

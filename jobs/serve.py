@@ -1,4 +1,4 @@
-"""Serves the page to ask at, the API and the OpenAI-compatible API until Ctrl-C.
+"""Serves the chat page, the API and the OpenAI-compatible API until Ctrl-C.
 
 Runs `python -m serve` in this process; its flags become the settings RAYDEX_HOST, RAYDEX_PORT and so on.
 """

@@ -1,7 +1,7 @@
 """Answers in Slack, in the thread of each mention and direct message, until Ctrl-C.
 
-Runs `python -m serve.slack` in this process; its flags become the settings RAYDEX_SERVICE and so on. It asks a
-service over HTTP, so it runs wherever Slack and the service can be reached.
+Runs `python -m serve.slack` in this process; its flags become the settings RAYDEX_SERVICE and so on. It asks a service
+over HTTP, so it runs on any machine that can reach Slack and the service.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Shows collections, or one of them in full: sources, settings, pages by state, runs, failures."""
+"""Shows all collections, or one in full: sources, settings, pages by state, runs, failures."""
 
 import argparse
 import sys
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def watch(store: Store, wanted: str | None, pause: Callable[[float], object] = time.sleep) -> int:
-    """Show the last runs anew every WATCH_S on a terminal; into a pipe, print each state and step once."""
+    """Refresh the last runs every WATCH_S on a terminal; in a pipe, print each state and step once."""
     printed: set[object] = set()
     try:
         while True:
@@ -81,7 +81,7 @@ def watch(store: Store, wanted: str | None, pause: Callable[[float], object] = t
 
 
 def _watched(store: Store, name: str) -> Iterator[tuple[object, str]]:
-    """Yield the lines about the last run of a collection, each with what it says that is new."""
+    """Yield the lines for the last run of a collection, each with a key that changes with its news."""
     for run in store.last_runs(name, 1):
         head, *more = _describe_run(run)
         yield (run["id"], run["state"], run["alive"]), f"{name}:{head}"
@@ -104,7 +104,7 @@ def _status(store: Store, name: str, runs: int, failures: int | None) -> dict[st
 
 
 def list_collections(status: Mapping[str, Mapping[str, Any]], default: str | None) -> str:
-    """Return a table of collections for a person."""
+    """Return a table of collections as text."""
     head = ("  collection", "pages", "chunks", "published", "last run", "source")
     rows = [(f"{'*' if name == default else ' '} {name}", *_row(entry)) for name, entry in status.items()]
     lines = as_columns([head, *rows], "<>><")
@@ -135,7 +135,7 @@ def _service(service: RunningService) -> str:
 
 
 def summary_of_collection(name: str, entry: Mapping[str, Any], default: str | None = None) -> str:
-    """Return the lines about one collection for a person."""
+    """Return the lines that describe one collection."""
     lines = [f"collection {name}{', the default' if name == default else ''}"]
     lines += [f"  source     {source}" for source in summary_of_sources(entry["settings"])]
     for index in entry["indexes"]:
@@ -162,7 +162,7 @@ def summary_of_collection(name: str, entry: Mapping[str, Any], default: str | No
 
 
 def summary_of_sources(settings: Mapping[str, Any]) -> list[str]:
-    """Return a line for each source of a collection, with the settings that are not the default."""
+    """Return a line for each source of a collection, with its non-default settings."""
     from pipelines.indexing.collection import CRAWL, Folder
 
     sites = [(", ".join(site["start_urls"]), _changed(site, CRAWL.model_dump(mode="json")))
@@ -176,7 +176,7 @@ def summary_of_sources(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _changed(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    """Return the keys whose values are not the default."""
+    """Return the keys with non-default values."""
     sources = ("start_urls", "path", "base_url", "kind")
     changed = {key: value for key, value in given.items() if key not in sources and value != defaults.get(key)}
     return ", ".join(f"{key}: {_value(value)}" for key, value in changed.items())
@@ -219,7 +219,7 @@ def _tries(page: Mapping[str, Any]) -> str:
 
 
 def list_failures(name: str, failures: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each failed page, and how to try them again."""
+    """Return a line for each failed page, and how to retry them."""
     if not failures:
         return [f"collection {name}: no page failed"]
     lines = [f"{page['url']}: {page['error']}{_tries(page)}" for page in failures]

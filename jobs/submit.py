@@ -1,10 +1,10 @@
 """Runs a command on a Ray cluster whose nodes have Python and Ray, and follows its log.
 
-`raydex submit index collections/ray.yaml` uploads Raydex itself and the files that the command names. What else the
-nodes lack, they install: the versions that are installed here, once for each node. Exits with the command's exit code.
+`raydex submit index collections/ray.yaml` uploads Raydex itself and the files named in the command. The nodes install
+their missing packages, in the versions installed here, once per node. Exits with the command's exit code.
 
---list, --status, --logs and --stop are about jobs that were submitted. All talk HTTP to the cluster's dashboard alone:
-Ray's own commands connect to the cluster, and look for a head on 127.0.0.1 at another address of the machine.
+--list, --status, --logs and --stop are for submitted jobs. They only use HTTP to the cluster's dashboard: Ray's own
+commands connect to the cluster, and may look for a head at 127.0.0.1 that has another address of this machine.
 """
 
 import argparse
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
 
 ADDRESS = "http://127.0.0.1:8265"
 PACKAGES = ("pipelines", "serve", "jobs")
-NO_PYTHON = 127  # of the shell: `ray start` ran without a `python` on PATH; the built environment has one
-# What of this environment the command sees; RAYDEX_HOME is a folder of this machine.
+NO_PYTHON = 127  # from the shell: `ray start` ran without a `python` on PATH; the built environment has one
+# The variables of this environment that the command gets. RAYDEX_HOME is a folder of this machine, so it stays here.
 PASSED, PASSED_PREFIX, KEPT_HERE = ("DATABASE_URL", "OPENAI_BASE_URL", "OPENAI_API_KEY"), "RAYDEX_", {"RAYDEX_HOME"}
-# Parts of torch's build for CUDA. torch names the exact versions that it needs; its build for CPUs needs none.
+# Parts of torch's CUDA build. torch requires exact versions of them; its CPU build needs none.
 OF_TORCH = ("nvidia-", "cuda-", "triton")
-# A job that is stopped has so long to record that it was interrupted. Ray's own 3 s are too short for its workers.
+# How long a stopped job has to record its interruption. Ray's own 3 s are too short for its workers.
 STOP_S = 30
 ENDED = {"SUCCEEDED", "FAILED", "STOPPED"}
 GOES_ON = "finished work is kept; submit the same command again to continue"
 
 
-COMMAND = "command"  # of a job's metadata: what was typed
+COMMAND = "command"  # key in a job's metadata: the command as typed
 LOOK_S = 0.5
 ADDRESS_REMEDY = "`deploy/start-cluster` starts one, --address URL names the dashboard of another"
 TOKEN_REMEDY = "the token of that cluster must be in ~/.ray/auth_token or the file that RAY_AUTH_TOKEN_PATH names"
 
 
 class NoCluster(RuntimeError):
-    """The cluster can't be reached, refuses the job, or went away during it."""
+    """The cluster can't be reached, rejects the job, or became unavailable during it."""
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def variables_to_pass(given: Mapping[str, str], named: Sequence[str]) -> dict[str, str]:
-    """Return the variables that the command sees on the cluster: of those `given` here, and the `named` NAME=VALUE."""
+    """Return the variables for the command on the cluster: some of those `given` here, and `named` NAME=VALUE."""
     passed = {
         name: value
         for name, value in given.items()
@@ -124,7 +124,7 @@ def variables_to_pass(given: Mapping[str, str], named: Sequence[str]) -> dict[st
 
 
 def check_database(passed: Mapping[str, str]) -> None:
-    """Raise BadInput unless a command that sees these variables finds a database."""
+    """Raise BadInput unless a command with these variables has a database."""
     if not passed.get("DATABASE_URL"):
         raise BadInput(
             "DATABASE_URL is not set: give a Postgres that every node reaches. On one machine `raydex database` keeps "
@@ -133,7 +133,7 @@ def check_database(passed: Mapping[str, str]) -> None:
 
 
 def list_requirements() -> list[str]:
-    """Return what Raydex requires, without its extras. Raises BadInput if it is not installed here."""
+    """Return Raydex's requirements, without its extras. Raises BadInput if it is not installed here."""
     try:
         lines = requires("raydex") or []
     except PackageNotFoundError as error:
@@ -142,17 +142,17 @@ def list_requirements() -> list[str]:
 
 
 def list_pins(index: str | None) -> list[str]:
-    """Return the lines of a requirements file: `name==version` of all that Raydex needs, as it is installed here."""
+    """Return the lines of a requirements file: `name==version` of all of Raydex's packages as installed here."""
     from packaging.utils import canonicalize_name
 
     versions = {canonicalize_name(wanted.name): version for wanted, version in walk_requirements(list_requirements())}
-    # torch without its build tag (2.13.0+cpu): which build it is, the node's package index decides.
+    # torch without its build tag (2.13.0+cpu), so that the node's package index decides the build.
     pins = [f"{name}=={version.partition('+')[0]}" for name, version in sorted(versions.items()) if version]
     return [*([f"--extra-index-url {index}"] if index else []), *(pin for pin in pins if not pin.startswith(OF_TORCH))]
 
 
 def pack(folder: Path, words: Sequence[str]) -> None:
-    """Copy into `folder` what the job's working directory holds: our packages, and files that `words` name."""
+    """Copy into `folder` the contents of the job's working directory: our packages, and files named in `words`."""
     for package in PACKAGES:
         spec = importlib.util.find_spec(package)
         assert spec and spec.submodule_search_locations, package
@@ -169,7 +169,7 @@ def pack(folder: Path, words: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Job:
-    """A command of `raydex` for the cluster at `address`, with the variables that it sees there."""
+    """A command of `raydex` for the cluster at `address`, with its variables there."""
 
     address: str
     words: Sequence[str]
@@ -178,12 +178,12 @@ class Job:
     def run(self, check: bool, pins: Sequence[str]) -> int:
         """Run it in an environment with `pins` installed, or in the nodes' own, and return its exit code.
 
-        With `check` it does not start where nodes lack something: LACKING or NO_PYTHON. Raises NoCluster.
+        With `check` it does not start if nodes lack something, and returns LACKING or NO_PYTHON. Raises NoCluster.
         """
         entrypoint = shlex.join(["python", "-m", "jobs", *self.words])
         environment: dict[str, Any] = {"env_vars": {"RAY_JOB_STOP_WAIT_TIME_S": str(STOP_S), **self.variables}}
         if pins:
-            # Without pip's --no-cache-dir, Ray's default: a node whose Ray restarts downloads nothing again.
+            # Omits --no-cache-dir, which is Ray's default, so that a node whose Ray restarts downloads nothing again.
             environment["pip"] = {"packages": list(pins), "pip_install_options": ["--disable-pip-version-check"]}
         client = open_client(self.address)
         with reaching(self.address), tempfile.TemporaryDirectory() as folder:
@@ -198,7 +198,7 @@ class Job:
 
 @contextmanager
 def reaching(address: str) -> Iterator[None]:
-    """Make what Ray's client raises a NoCluster."""
+    """Turn errors of Ray's client into NoCluster."""
     from ray.exceptions import AuthenticationError
 
     try:
@@ -218,37 +218,37 @@ def open_client(address: str) -> "JobSubmissionClient":
 
     with reaching(address):
         client = JobSubmissionClient(address)
-    logging.getLogger("ray").setLevel(logging.WARNING)  # it tells of each upload and each connection that closes
+    logging.getLogger("ray").setLevel(logging.WARNING)  # it logs each upload and each closed connection
     return client
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """The jobs that were submitted to the cluster at `address`."""
+    """The jobs submitted to the cluster at `address`."""
 
     address: str
     client: "JobSubmissionClient"
 
     def submitted(self) -> "list[JobDetails]":
-        """Return them in the order in which they began. Raises NoCluster."""
+        """Return them in order of their start. Raises NoCluster."""
         with reaching(self.address):
             jobs = [job for job in self.client.list_jobs() if job.submission_id]
         return sorted(jobs, key=lambda job: job.start_time or 0)
 
     def find(self, job: str) -> "JobDetails":
-        """Return a job. Raises BadInput if there is none, NoCluster."""
+        """Return a job. Raises BadInput if it does not exist, NoCluster."""
         found = {one.submission_id: one for one in self.submitted()}
         if job not in found:
             raise BadInput(f"there is no job {job!r} at {self.address}: `{spell(self.address, '--list')}` lists them")
         return found[job]
 
     def describe_all(self) -> tuple[dict[str, Any], str]:
-        """Return all jobs, and as text. Raises NoCluster."""
+        """Return all jobs, as data and as text. Raises NoCluster."""
         jobs = self.submitted()
         return {"jobs": list(map(as_fields, jobs))}, "\n".join(map(describe, jobs)) or "no jobs yet"
 
     def describe_state(self, job: str) -> tuple[dict[str, Any], str]:
-        """Return the state of a job, of the cluster if "" is given, and as text. Raises BadInput, NoCluster."""
+        """Return the state of a job, or of the cluster for "", as data and as text. Raises BadInput, NoCluster."""
         if not job:
             status = self.describe_cluster()
             return {"status": status}, status
@@ -261,7 +261,7 @@ class Jobs:
         return asyncio.run(follow(self.client, job, self.address))
 
     def stop(self, job: str) -> int:
-        """End a job, wait until it has ended, and say how."""
+        """End a job, wait until it has ended, and print its final state."""
         if str(self.find(job).status) in ENDED:
             say(f"raydex submit: job {job} has ended before ({self.find(job).status})")
             return DONE
@@ -276,7 +276,7 @@ class Jobs:
         return DONE
 
     def describe_cluster(self) -> str:
-        """Return what `ray status` prints. Raises NoCluster."""
+        """Return the output of `ray status`. Raises NoCluster."""
         ask = ray_internals.find(ray_internals.ASK_DASHBOARD)
         if ask is None:
             raise NoCluster(f"this version of Ray shows its nodes only in a browser, at {self.address}")
@@ -288,7 +288,7 @@ class Jobs:
 
 
 def as_fields(job: "JobDetails") -> dict[str, Any]:
-    """Return what is told of a job."""
+    """Return the data to show for a job."""
     began, ended = (datetime.fromtimestamp(at / 1000, UTC) if at else None for at in (job.start_time, job.end_time))
     command = (job.metadata or {}).get(COMMAND, job.entrypoint)
     return {
@@ -298,7 +298,7 @@ def as_fields(job: "JobDetails") -> dict[str, Any]:
 
 
 def describe(job: "JobDetails") -> str:
-    """Return one line about a job for a person."""
+    """Return a line that describes a job."""
     told = as_fields(job)
     took = f"{((told['ended'] or datetime.now(UTC)) - told['began']).total_seconds():.0f} s" if told["began"] else ""
     began = f"{told['began'].astimezone():%Y-%m-%d %H:%M:%S}" if told["began"] else "not yet"
@@ -306,7 +306,7 @@ def describe(job: "JobDetails") -> str:
 
 
 def spell(address: str, words: str) -> str:
-    """Return the line that does `words` of `raydex submit` on the cluster at `address`, in a fresh shell too."""
+    """Return the command line for `words` of `raydex submit` on the cluster at `address`, usable in a new shell too."""
     token = variables().get("RAY_AUTH_TOKEN_PATH")
     raydex = "raydex" if shutil.which("raydex") else str(Path(sys.executable).with_name("raydex"))
     where = [] if address == ADDRESS else ["--address", address]

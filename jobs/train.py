@@ -1,6 +1,6 @@
-"""Trains a model of a collection on questions, and judges whether it may be used.
+"""Trains a model on a collection's questions, and judges whether it may be used.
 
-KIND is adapter, embedder, reranker, router or tags. Held-out questions judge the result: card.json in its folder has
+KIND is adapter, embedder, reranker, router or tags. Held-out questions judge the result; card.json in its folder has
 the verdict. Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not accepted.
 """
 

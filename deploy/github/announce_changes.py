@@ -1,11 +1,12 @@
-"""Tells a Raydex service which pages of a documentation a push changed; needs Python and git alone.
+"""Tells a Raydex service which documentation pages a push changed; needs only Python and git.
 
     python3 announce_changes.py BEFORE AFTER
 
-Copy it into the documentation's repository, as raydex.yaml beside it says. BEFORE and AFTER are commits. Variables:
-RAYDEX_URL (https://ask.example.com), RAYDEX_COLLECTION, RAYDEX_SECRET (`raydex keys secret COLLECTION` prints it),
-DOCS_FOLDER (docs), DOCS_URL (where that folder is published), DOCS_URL_STYLE (directory): as `--url-style` of the
-collection, keep (.md), html, directory (guide/) or bare (guide), DOCS_INDEXES (index readme), published as folders.
+Copy it into the documentation's repository, as described in raydex.yaml next to it. BEFORE and AFTER are commits.
+Variables: RAYDEX_URL (https://ask.example.com), RAYDEX_COLLECTION, RAYDEX_SECRET (printed by `raydex keys secret
+COLLECTION`), DOCS_FOLDER (docs), DOCS_URL (where that folder is published), DOCS_URL_STYLE (directory): like the
+collection's `--url-style`, keep (.md), html, directory (guide/) or bare (guide), DOCS_INDEXES (index readme): files
+published as their folder.
 """
 
 import hashlib
@@ -20,15 +21,15 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-# Files of other formats are no pages; those that a generator turns into HTML are published under another name.
+# Files in other formats are not pages. Generators turn SOURCES into HTML and publish them under another name.
 SOURCES, OTHERS = ("md", "markdown", "mdx", "rst", "rest", "ipynb"), ("html", "htm", "xhtml", "pdf", "txt", "text")
 PAUSES_S = (0.3, 4, 15, 0)  # after each attempt that did not reach the service
-MOST = 1000  # pages of one announcement, changed and deleted each
+MOST = 1000  # maximum changed pages, and maximum deleted pages, per announcement
 ENDINGS = {"html": ".html", "directory": "/", "bare": ""}
 
 
 def url_of(path: str, base: str, style: str, indexes: "list[str]") -> "str | None":
-    """Return the URL at which `path`, below the documentation's folder, is published; None if it is no page."""
+    """Return the URL at which `path`, relative to the documentation folder, is published; None if it is not a page."""
     stem, _, suffix = path.rpartition(".")
     folder, _, name = stem.rpartition("/")
     if not stem or any(part.startswith(".") for part in path.split("/")) or suffix.lower() not in SOURCES + OTHERS:
@@ -40,7 +41,7 @@ def url_of(path: str, base: str, style: str, indexes: "list[str]") -> "str | Non
 
 
 def changed_files(before: str, after: str, folder: str) -> "tuple[list[str], list[str]]":
-    """Return the files below `folder` that two commits differ in: those in the second, and those that are gone."""
+    """Return the files below `folder` that differ between two commits: changed or new ones, and deleted ones."""
     git = ["git", "diff", "--name-status", "--no-renames", "--relative=" + folder, "-z", before, after, "--"]
     done = subprocess.run(git, check=False, stdout=subprocess.PIPE)
     if done.returncode:
@@ -51,7 +52,7 @@ def changed_files(before: str, after: str, folder: str) -> "tuple[list[str], lis
 
 
 def send(url: str, secret: str, body: bytes) -> "dict[str, object]":
-    """Send an announcement; the same one again while the service can't be reached. Raises URLError."""
+    """Send an announcement, and repeat it while the service can't be reached. Raises URLError."""
     now = str(int(time.time()))
     signature = hmac.new(secret.encode(), now.encode() + b"." + body, hashlib.sha256).hexdigest()
     headers = {
@@ -71,7 +72,7 @@ def send(url: str, secret: str, body: bytes) -> "dict[str, object]":
 
 
 def main(before: str, after: str) -> int:
-    """Announce what two commits differ in; return the exit code."""
+    """Announce the differences between two commits; return the exit code."""
     given = os.environ.get
     style = given("DOCS_URL_STYLE") or "directory"
     if style != "keep" and style not in ENDINGS:

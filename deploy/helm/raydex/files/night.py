@@ -1,6 +1,8 @@
-"""Creates the RayJob of a night: `python night.py RAYJOB.json FOLDER`, FOLDER with the token of a service account.
+"""Creates the RayJob of a night: `python night.py RAYJOB.json FOLDER`.
 
-The Job of this pod owns it: when the CronJob drops an old Job, the RayJob and what is left of its cluster go too.
+FOLDER has a service account's token.
+
+The Job of this pod owns the RayJob. When the CronJob deletes an old Job, the RayJob and the rest of its cluster go too.
 """
 
 import json
@@ -14,7 +16,7 @@ from pathlib import Path
 manifest, account = Path(sys.argv[1]), Path(sys.argv[2])
 owner = {"apiVersion": "batch/v1", "kind": "Job", "name": os.environ["JOB_NAME"], "uid": os.environ["JOB_UID"]}
 body = json.loads(manifest.read_text())
-# Not the Job's own name: KubeRay gives the RayJob's to the Job that submits the night.
+# Not the Job's own name, because KubeRay gives the RayJob's name to the Job that submits the night.
 body["metadata"] |= {"name": (name := f"{owner['name']}-run"), "ownerReferences": [owner]}
 request = urllib.request.Request(
     f"https://kubernetes.default.svc/apis/ray.io/v1/namespaces/{(account / 'namespace').read_text()}/rayjobs",
@@ -23,6 +25,6 @@ request = urllib.request.Request(
 )
 try:
     urllib.request.urlopen(request, context=ssl.create_default_context(cafile=str(account / "ca.crt"))).close()
-except urllib.error.HTTPError as error:  # its body says what Kubernetes does not like
+except urllib.error.HTTPError as error:  # its body has Kubernetes' reason
     sys.exit(f"the RayJob {name} was not created: {error}: {error.read().decode()}")
 print(f"created the RayJob {name}; its output: kubectl logs -f job/{name}")
