@@ -1,7 +1,7 @@
-"""Fixtures that many tests share: one Postgres, one Ray and one Serve per session, a fresh database per test.
+"""Shares fixtures: one Postgres, Ray and Serve per session, and a fresh database per test.
 
-Each starts when the first test asks for it; every worker of pytest-xdist has its own. No test sees the data or the
-settings of the machine it runs on.
+Each of them starts when the first test requests it. Every worker of pytest-xdist has its own. Tests never see the data
+or the settings of the machine that they run on.
 """
 
 import gc
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from kit.cluster import Service
     from kit.reindexing import Jobs
 
-# Untimed: a busy machine is no failure. `make test` tries some examples, always the same, `make test-all` many others.
+# No deadline: a busy machine is not a failure. `make test` always tries the same few examples, `make test-all` many new
+# ones.
 settings.register_profile("some", deadline=None, max_examples=40, derandomize=True)
 settings.register_profile("many", deadline=None, max_examples=200)
 
@@ -41,14 +42,14 @@ ROOT = Path(__file__).parents[1]
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 FIRST_WORKER = "gw0"  # gets the tests that use Ray (tests/kit/scheduling.py)
 MEMORY, ENOUGH_BYTES = Path("/dev/shm"), 4 << 30
-RAY = ExitStack()  # what of the session's Ray and Serve runs
+RAY = ExitStack()  # the running parts of the session's Ray and Serve
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # A script's background jobs ignore Ctrl-C, and so would the commands under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("some" if config.option.markexpr == "not exhaustive" else "many")
-    gc.disable()  # what is imported and collected stays: looking for garbage in it costs a worker 7 of 37 s
+    gc.disable()  # imported and collected objects stay: collecting garbage among them costs a worker 7 of 37 s
     config.pluginmanager.register(Tables())
     if config.option.durations is None and not config.option.xmlpath:
         spare_reports(config)
@@ -56,11 +57,11 @@ def pytest_configure(config: pytest.Config) -> None:
         import_scrapy()
         config.args = rotated_folders(WORKER)
         if WORKER != FIRST_WORKER:
-            os.nice(5)  # Ray's tests end sooner so, and a Ray costs as much while they wait
+            os.nice(5)  # tests that use Ray finish sooner this way, and an idle Ray costs as much
 
 
 def import_scrapy() -> None:
-    """Import it in a thread: it looks through its callers' source code, and pytest's collection has many callers."""
+    """Import Scrapy in a thread: it inspects its callers' source code, and pytest's collection has many callers."""
     thread = threading.Thread(target=importlib.import_module, args=["scrapy.core.downloader.contextfactory"])
     thread.start()
     thread.join()
@@ -93,16 +94,16 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_of_this_machine() -> None:
-    """Settings of the machine's user must not reach a test."""
+    """Hide the settings of the machine's user from the tests."""
     for name in ("DATABASE_URL", "RAYDEX_HOME", "RAY_ADDRESS", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
         os.environ.pop(name, None)
-    os.environ |= {"RAY_worker_niceness": "0"}  # by Ray's own 15 a busy machine starves its workers: no wait is enough
-    os.environ["OLLAMA_HOST"] = "127.0.0.1:9"  # where nothing listens: an Ollama of this machine answers no test
+    os.environ |= {"RAY_worker_niceness": "0"}  # with Ray's own 15, a busy machine starves its workers
+    os.environ["OLLAMA_HOST"] = "127.0.0.1:9"  # nothing listens there: no Ollama of this machine answers a test
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, nothing_of_this_machine: None) -> Iterator[DatabaseServer]:
-    """The session's Postgres; under pytest-xdist each worker has one. Its 300 files a database are kept in memory."""
+    """Start the session's Postgres, one per worker of pytest-xdist. It keeps its 300 files per database in memory."""
     in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= ENOUGH_BYTES
     with TemporaryDirectory(prefix="raydex-", dir=MEMORY if in_memory else tmp_path_factory.getbasetemp()) as folder:
         home = Path(folder, "home")
@@ -112,53 +113,53 @@ def server(tmp_path_factory: pytest.TempPathFactory, nothing_of_this_machine: No
 
 @pytest.fixture
 def empty_database_url(server: DatabaseServer) -> Iterator[str]:
-    """A superuser's URL of a database without any table, dropped after the test."""
+    """Return a superuser's URL of a database without tables, which is dropped after the test."""
     with server.database(EMPTY) as url:
         yield url
 
 
 @pytest.fixture
 def database_url(server: DatabaseServer) -> Iterator[str]:
-    """URL of a fresh database with Raydex's tables, dropped after the test."""
+    """Return the URL of a fresh database with Raydex's tables, which is dropped after the test."""
     with server.database() as url:
         yield url
 
 
 @pytest.fixture
 def superuser_url(server: DatabaseServer, database_url: str) -> str:
-    """The superuser's URL of the same database."""
+    """Return the superuser's URL of the same database."""
     return url_of(server.url, database_url.rpartition("/")[2])
 
 
 @pytest.fixture
 def store(database_url: str) -> Iterator[Store]:
-    """A Store on a fresh database; a call is tried once."""
+    """Return a Store on a fresh database. It tries each call once."""
     with Store(database_url) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def warm_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The program that stands in for Python, of one server a session."""
+    """Return the program that replaces Python, of one server per session."""
     with run_warm_python(tmp_path_factory.mktemp("warm")) as program:
         yield program
 
 
 @pytest.fixture
 def warm(warm_program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Crawlers and readers start with all imported: for tests that need what they do, not how they start."""
+    """Start crawlers and readers with everything imported, for tests of their work rather than of their startup."""
     monkeypatch.setattr("sys.executable", warm_program)
 
 
 @pytest.fixture
 def cold(warm: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a module whose other tests are warm: the process itself is the child, for tests of its memory and its end."""
+    """Start real processes, in a module whose other tests are warm. For tests of a process's memory and its end."""
     monkeypatch.setattr("sys.executable", COLD)
 
 
 @pytest.fixture(scope="session")
 def chromium(nothing_of_this_machine: None) -> Iterator["Browser"]:
-    """The session's browser: to start one and to load a first page takes as long as eight tests."""
+    """Return the session's browser. Starting one and loading a first page takes as long as eight tests."""
     from kit.browser import Browser
 
     with Browser() as browser:
@@ -167,14 +168,17 @@ def chromium(nothing_of_this_machine: None) -> Iterator["Browser"]:
 
 @pytest.fixture
 def browser(chromium: "Browser") -> "Browser":
-    """The session's browser with an empty page; it has forgotten what other pages stored."""
+    """Return the session's browser with an empty page and without the data that other pages stored."""
     chromium.renew()
     return chromium
 
 
 @pytest.fixture(scope="session")
 def local_ray(nothing_of_this_machine: None) -> None:
-    """The session's Ray; tests that kill processes of it leave it usable. It ends with the last test of its group."""
+    """Start the session's Ray, which ends with the last test of its group.
+
+    Tests that kill its processes leave it usable.
+    """
     from kit import cluster
 
     RAY.enter_context(cluster.local_ray())
@@ -182,7 +186,7 @@ def local_ray(nothing_of_this_machine: None) -> None:
 
 @pytest.fixture(scope="session")
 def service(local_ray: None) -> "Service":
-    """The session's Serve; each module deploys its own application."""
+    """Start the session's Serve. Each module deploys its own application."""
     from kit import cluster
 
     return RAY.enter_context(cluster.local_serve())
@@ -190,7 +194,7 @@ def service(local_ray: None) -> "Service":
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """The folder of real data; tests that need it skip where it is absent."""
+    """Return the folder with real data. Tests that need it skip if it is missing."""
     folder = Path(os.environ.get("RAYDEX_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}: set RAYDEX_DATA")
@@ -199,7 +203,7 @@ def data() -> Path:
 
 @pytest.fixture(scope="session")
 def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the default model's export, which all workers share: it takes ten seconds of a processor."""
+    """Return the folder with the default model's export. All workers share it, because it takes ten CPU seconds."""
     from pipelines.embedding.load import load_tokenizer
     from pipelines.embedding.onnx.export import open_export
 
@@ -210,7 +214,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def jobs(database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, warm: None) -> "Jobs":
-    """Runs jobs in this process on a fresh database."""
+    """Return a runner of jobs in this process on a fresh database."""
     from kit.reindexing import Jobs
 
     monkeypatch.setenv("DATABASE_URL", database_url)

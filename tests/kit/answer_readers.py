@@ -1,7 +1,8 @@
-"""Every reader of what models, pages and people write: stages of answers, parsers of replies, writers, patterns.
+"""Lists every reader of text from models, pages and people: answer stages, reply parsers, writers, patterns.
 
-Each takes a text and throws the result away, so that hostile texts can be tried on all of them.
-`python -m tests.kit.answer_readers` prints the table: readers and shapes whose time grows, and the longest of each.
+Each reader takes a string and discards the result, so that hostile strings can be tried on all of them. `python -m
+tests.kit.answer_readers` prints a table of the readers and shapes whose time grows superlinearly, and the slowest shape
+of each reader.
 """
 
 import ast
@@ -85,11 +86,11 @@ QUESTION = "Can you show me how the scheduler of Ray starts an actor?"
 PAGE = "The scheduler starts an actor on a node that has its resources.\n\n```python\nray.init()\n```"
 HITS = (make_hit("https://docs.ray.io/a.html#b", PAGE), make_hit("https://docs.ray.io/c.html", "Ray has tasks [1]."))
 RETRIEVAL = Retrieval("q", HITS, Index(1, "docs", IndexSettings("m"), "live", 1), 1, (), {})
-LONGEST_QUESTION = 8_000  # EngineSettings.longest_question: more is refused before anything reads it
+LONGEST_QUESTION = 8_000  # EngineSettings.longest_question: longer questions are refused before any reader sees them
 
 
 class SayingAgent:
-    """An agent that says a text in deltas."""
+    """An agent that yields a given answer in deltas."""
 
     name = "llm"
 
@@ -171,7 +172,7 @@ def support_by_page(text: str) -> None:
 
 
 def quote(question: str, page: str) -> None:
-    """Quote a page for a question, from one section and from two."""
+    """Quote a page for a question, once from one section and once from two."""
 
     async def run(*hits: Hit) -> None:
         agent = ExtractiveAgent()
@@ -197,7 +198,7 @@ def find_steps(text: str) -> None:
 
 
 def show_results(text: str) -> None:
-    """Write two sections of a text as results, as far as there is room, and one whole."""
+    """Write two sections of a text as results within the space limit, and one section in full."""
     if passages := tuple(split_passages(text)):
         hits = [make_hit(f"https://docs.ray.io/{name}.html", text) for name in "ab"]
         quotes = [Quote(n, passages, 1.0, 0.5, frozenset(), core=frozenset({0})) for n in range(2)]
@@ -220,7 +221,7 @@ def parse_question_list(text: str) -> None:
 
 
 def read_refusal(text: str) -> None:
-    """Read what a server says of a request that it refuses."""
+    """Parse a server's message about a refused request."""
     request = {"max_tokens": 1, "temperature": 0, "messages": [{"role": "system", "content": "a"}]}
     for status in (400, 429):
         response = httpx.Response(status, request=httpx.Request("POST", "http://127.0.0.1/v1"))
@@ -262,7 +263,7 @@ def follow_in_terminal(text: str) -> None:
         follower.end()
 
 
-# What the words of models pass, whole and in deltas.
+# Readers of model output, whole and in deltas.
 STAGES: Mapping[str, Reader] = {
     f"{name}, {f'deltas of {size}' if size else 'whole'}": partial(stage, size=size)
     for name, stage in {
@@ -308,7 +309,7 @@ REPLIES: Mapping[str, Reader] = {
     "token_f1": lambda text: token_f1(text, PAGE),
 }
 
-# What passages pass while a question is answered.
+# Readers of passages while a question is answered.
 PASSAGES: Mapping[str, Reader] = {
     "blocks": read_blocks,
     "plain": plain_text,
@@ -357,7 +358,7 @@ WRITERS: Mapping[str, Reader] = {
     "terminal, followed": follow_in_terminal,
 }
 
-# What reads questions, of which none is longer than LONGEST_QUESTION.
+# Readers of questions, which are at most LONGEST_QUESTION long.
 QUESTIONS: Mapping[str, Reader] = {
     "small talk": smalltalk.strip_smalltalk,
     "follow-up": lambda text: followup.complete(text, [QUESTION]),
@@ -383,7 +384,7 @@ QUESTIONS: Mapping[str, Reader] = {
 
 
 def read_as(media_type: str) -> Reader:
-    """Return a reader of pages of a type: bytes become sections, and those chunks."""
+    """Return a reader of pages with a media type: it turns bytes into sections and these into chunks."""
     chunker = Chunker(load_tokenizer("all-MiniLM-L6-v2"))
 
     def read(text: str) -> None:
@@ -408,7 +409,7 @@ def read_notebook(text: str) -> None:
 
 
 def read_pdf_lines(text: str) -> None:
-    """Read a text as the lines that PDFium finds on pages."""
+    """Read a text as the lines that PDFium would find on pages."""
     lines = [line for line in text.split("\n") if line.strip()]
     pages = [
         PageLines(
@@ -428,7 +429,7 @@ def find_links(text: str) -> None:
         page_pointers(page_of(text, entry.media_type))
 
 
-# What pages pass before they are chunks, in a process that is killed where one takes too long.
+# Readers of pages before chunking. They run in a process that is killed if one takes too long.
 PAGES: Mapping[str, Reader] = {
     "HTML": read_as("text/html"),
     "HTML, a paragraph": lambda text: read_as("text/html")(f"<main><h1>a</h1><p>{html.escape(text)}</p></main>"),
@@ -454,7 +455,7 @@ READERS = {**STAGES, **CHECKS, **REPLIES, **PASSAGES, **WRITERS, **PAGES}
 
 
 def patterns() -> Iterator[tuple[str, Any]]:
-    """Yield every pattern of pipelines, serve and jobs with its place: compiled ones, and texts given to `re`."""
+    """Yield every pattern in pipelines, serve and jobs with its location: compiled ones and strings passed to `re`."""
     seen = set[tuple[str, int]]()
     for name, pattern in [*_compiled(), *_inline()]:
         if (key := (pattern.pattern, pattern.flags)) not in seen and isinstance(pattern.pattern, str):
@@ -473,7 +474,7 @@ def _compiled() -> Iterator[tuple[str, Any]]:
     for module in _modules():
         try:
             names = vars(importlib.import_module(module))
-        except ImportError:  # an extra that is not installed
+        except ImportError:  # an extra is not installed
             continue
         for name, value in sorted(names.items()):
             named = value.items() if isinstance(value, dict) else [("", value)]
@@ -500,7 +501,10 @@ METHODS = ("match", "fullmatch", "search", "sub", "split", "findall", "finditer"
 
 
 def methods_of(name: str) -> list[str]:
-    """Return what is done with the pattern that `patterns` has under `name`; nothing where it has another name too."""
+    """Return the methods that code calls on the pattern called `name` in `patterns`.
+
+    Returns nothing if the pattern has another name too.
+    """
     module = name.partition(":")[0] if ":" in name else _module_of(name)
     if ":" in name:
         at = int(name.partition(":")[2]) - 1
@@ -535,7 +539,7 @@ def _is_module(name: str) -> bool:
 
 
 def searching(pattern: Any, methods: Sequence[str] = METHODS) -> Reader:
-    """Return a reader that does with a pattern what code does with it."""
+    """Return a reader that calls the given methods of a pattern, as the code does."""
 
     def read(text: str) -> None:
         for method in methods:
@@ -553,7 +557,7 @@ def searching(pattern: Any, methods: Sequence[str] = METHODS) -> Reader:
 
 
 def main(names: list[str], most: int = LENGTHS[-1], limit_s: float = 10.0, runs: int = 3) -> None:
-    """Print the table for the readers whose names have one of `names`; `patterns` stands for all patterns."""
+    """Print the table of readers whose names contain one of `names`. `patterns` means all patterns."""
     readers = {**READERS, **QUESTIONS}
     if names:
         readers = {name: read for name, read in readers.items() if any(one in name for one in names)}

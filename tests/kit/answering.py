@@ -1,4 +1,4 @@
-"""A store in memory and an embedder by word counts, for the answering tests."""
+"""Provides a store in memory and an embedder by word counts for tests of answering."""
 
 import asyncio
 import zlib
@@ -26,7 +26,7 @@ DIMENSION = 64
 
 
 def make_hit(source: str, text: str, headings: Sequence[str] = ("Guide",), score: float = 0.0, **fields: Any) -> Hit:
-    """A chunk at `url#anchor`."""
+    """Return a hit at `url#anchor`."""
     url, _, anchor = source.partition("#")
     anchors = (anchor,) if anchor else ()
     return Hit(
@@ -37,7 +37,7 @@ def make_hit(source: str, text: str, headings: Sequence[str] = ("Guide",), score
 def extract(
     question: str, *hits: Hit, embed: Any = None, evidence: Evidence | None = None
 ) -> tuple[str, AgentResult, Task]:
-    """The text of an extractive answer, its result, and its task, which has the hits in order."""
+    """Return the text of an extractive answer, its result, and its task with the hits in order."""
 
     async def run() -> tuple[str, AgentResult, Task]:
         agent = ExtractiveAgent(embed)
@@ -50,14 +50,14 @@ def extract(
 
 
 def quote(question: str, *hits: Hit) -> str:
-    """The quotation of the section that answers best by its words, as it is shown where that is certain."""
+    """Return the quotation of the section with the best words, as shown for a certain answer."""
     candidates = Candidates(question, hits)
     quotes, ordered = in_order(fill([candidates.best_of(candidates.rank_telling())], hits), hits)
     return write(quotes, ordered)
 
 
 class WordEmbedder:
-    """Vectors by word counts; `fails` makes it raise, `calls` counts."""
+    """Embeds texts as word counts. `fails` makes it raise; `calls` counts its calls."""
 
     def __init__(self, dimension: int = DIMENSION) -> None:
         self.dimension, self.calls, self.fails = dimension, 0, False
@@ -76,14 +76,14 @@ class WordEmbedder:
 
 
 class Alike:
-    """Gives each text the same vector."""
+    """Embeds every text as the same vector."""
 
     async def __call__(self, texts: Sequence[str], collection: str | None = None) -> np.ndarray:
         return np.ones((len(texts), 1), np.float32)
 
 
 def passes(chunk: Hit, filters: Filters) -> bool:
-    """Whether the chunk may answer."""
+    """Return whether the filters keep the chunk."""
     return (
         (not filters.tags or bool(set(filters.tags) & set(chunk.tags)))
         and filters.version in (None, chunk.version)
@@ -93,10 +93,10 @@ def passes(chunk: Hit, filters: Filters) -> bool:
 
 
 class MemoryStore:
-    """Indexes in memory with one live a collection.
+    """Stores indexes in memory, with one live index per collection.
 
-    `searches` and `looks` (for the live index) count. `away` makes every call raise StoreUnavailable, `slow` makes a
-    search give up its nearest.
+    `searches` counts searches, `looks` counts look-ups of the live index. `away` makes every call raise
+    StoreUnavailable. `slow` makes a search return without its nearest chunks.
     """
 
     def __init__(self, *hits: Hit, collection: str = "docs") -> None:
@@ -110,13 +110,13 @@ class MemoryStore:
             self.publish_index(1, *hits, collection=collection)
 
     def publish_index(self, number: int, *hits: Hit, collection: str = "docs", model: str = "words") -> Index:
-        """A new index becomes live."""
+        """Make a new index live."""
         self.indexes[number] = Index(number, collection, IndexSettings(model, dimension=DIMENSION), "live", 1)
         self.chunks[number], self.changes[number], self.live[collection] = list(hits), [], number
         return self.indexes[number]
 
     def publish(self, number: int, *hits: Hit) -> None:
-        """The chunks of an index are replaced in place."""
+        """Replace the chunks of an index in place."""
         index = self.indexes[number]
         self.indexes[number] = replace(index, revision=index.revision + 1)
         changed = {hit.chunk_id for hit in (*self.chunks[number], *hits)}
@@ -189,7 +189,7 @@ class MemoryStore:
 
 
 class MemorySnapshot:
-    """One state of an index of a MemoryStore."""
+    """One state of an index in a MemoryStore."""
 
     def __init__(self, store: MemoryStore, index: Index, chunks: Sequence[Hit]) -> None:
         self._store, self._index, self._chunks, self._words = store, index, chunks, WordEmbedder()

@@ -1,4 +1,4 @@
-"""An engine and a store for the tests of the HTTP face, and a real server on loopback around them."""
+"""Provides a fake engine and store for tests of the HTTP API, and a real server on loopback around them."""
 
 import asyncio
 import contextlib
@@ -42,10 +42,10 @@ TEXT = "".join(DELTAS)
 
 
 class FakeEngine:
-    """Answers every question with TEXT in DELTAS; what it was asked is in `asks`.
+    """Answers every question with TEXT in DELTAS. `asks` records the questions.
 
-    `changes` replace fields of an answer. `fails` is raised before anything, `fails_midway` after the first delta;
-    `hangs` waits at that place until it is cancelled, which sets `cancelled`; with `resets` the first delta is void.
+    `changes` replaces fields of an answer. `fails` is raised at the start, `fails_midway` after the first delta.
+    `hangs` waits there until it is cancelled, which sets `cancelled`. With `resets`, a later delta voids the first one.
     """
 
     def __init__(self, store: "FakeStore") -> None:
@@ -80,7 +80,7 @@ class FakeEngine:
         found = await self.asearch(ask)
         yield found
         yield Status("reading", "an agent", passages=1, tokens=200, seconds=3.5)
-        async with asyncio.timeout(60):  # as an engine may: entered and left by the same task, or an error
+        async with asyncio.timeout(60):  # like a real engine: one task must enter and leave it
             if self.resets:
                 yield Delta("never mind")
             for n, text in enumerate(DELTAS):
@@ -146,9 +146,10 @@ RECORDED: dict[str, Any] = {
 
 
 class FakeStore:
-    """Collections with one live index each, conversations (`turns`), feedback (`given`) and answers by id (`answers`).
+    """Stores collections with one live index each, conversations, feedback and answers by id.
 
-    `away` makes it raise; an answer is found at the `late`-th look.
+    `turns` are the conversations, `given` the feedback, `answers` the answers. `away` makes it raise. It finds an
+    answer only at the `late`-th look-up.
     """
 
     def __init__(self) -> None:
@@ -276,11 +277,11 @@ class FakeStore:
         return kept if may else None
 
     def hold_answer(self, id: str, key_name: str = "", collection: str = "docs") -> None:
-        """An answer that `key_name` asked was recorded."""
+        """Store an answer that the key `key_name` requested."""
         self.answers[id] = RecordedQuestion(id, "", collection=collection, key_name=key_name)
 
     def hold_shared_answer(self, id: str) -> None:
-        """An answer that somebody asked was recorded, and shared."""
+        """Store an answer that somebody requested and shared."""
         self.hold_answer(id, "somebody")
         self.share_answer(id, "somebody")
 
@@ -317,7 +318,7 @@ class FakeStore:
 
 @dataclass
 class MemoryRecorder:
-    """Keeps what is to be written down; observes too."""
+    """Collects recorded questions in memory, and answers and measurements too."""
 
     rows: list[dict[str, object]] = field(default_factory=list)
     failures: list[dict[str, object]] = field(default_factory=list)
@@ -346,7 +347,7 @@ class MemoryRecorder:
 
 @contextlib.contextmanager
 def run_server(app: ASGIApp, **config: Any) -> Iterator[str]:
-    """The base URL of `app` behind a real server on loopback, which `config` configures."""
+    """Serve `app` on loopback with a real server, configured by `config`, and yield its base URL."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off", **config))
@@ -362,7 +363,7 @@ def run_server(app: ASGIApp, **config: Any) -> Iterator[str]:
 
 @contextlib.asynccontextmanager
 async def serving(app: ASGIApp, **config: Any) -> AsyncIterator[int]:
-    """The port of `app` behind a real server on loopback that runs in the loop of the test."""
+    """Serve `app` on loopback with a real server in the test's event loop, and yield its port."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", lifespan="off", **config))
     running = asyncio.create_task(server.serve())
     while not server.started:
@@ -375,7 +376,7 @@ async def serving(app: ASGIApp, **config: Any) -> AsyncIterator[int]:
 
 
 def leave_when(happened: Callable[[], object], url: str, body: dict[str, Any]) -> None:
-    """Post a body, and close the connection once that happened."""
+    """Post a body, and close the connection once `happened` is set."""
 
     async def leave() -> None:
         async with httpx.AsyncClient(timeout=60) as client:

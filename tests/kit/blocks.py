@@ -1,4 +1,4 @@
-"""Blocks of a section by kind and text, to compare those that were read with, and to cut."""
+"""Describes a section's blocks by kind and text, to compare with parsed blocks and to build input for the chunker."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Block:
         return hash((self.kind, self.text, self.header))
 
     def nodes(self) -> list[Node]:
-        """Return the blocks of the tree that have this text."""
+        """Return the tree's blocks with this text."""
         if self.kind == "code":
             return [Code(self.text)]
         if self.kind == "table":
@@ -37,15 +37,15 @@ def _row(line: str) -> tuple:
 
 
 def nodes_of(*blocks: Block) -> list[Node]:
-    """Return the blocks of the tree that have these texts."""
+    """Return the tree's blocks with these texts."""
     return [node for block in blocks for node in block.nodes()]
 
 
 def under(block: FlatBlock) -> tuple[str, ...]:
-    """Return the texts of the paragraphs that a block belongs to."""
+    """Return the texts of the paragraphs that contain a block."""
     return tuple(line.text for line in block.under)
 
 
 def blocks_of(section: Section | FlatSection) -> tuple[FlatBlock, ...]:
-    """Return the blocks of a section in a row."""
+    """Return a section's blocks as a flat list."""
     return section.blocks if isinstance(section, FlatSection) else flat_blocks(section.content)

@@ -1,4 +1,4 @@
-"""Drives a headless Chromium by Playwright: opens pages, runs scripts in them, clicks, types.
+"""Drives a headless Chromium with Playwright: opens pages, runs scripts in them, clicks, types.
 
     with Browser() as browser:
         browser.open("http://127.0.0.1:8000/", width=400, dark=True)
@@ -6,8 +6,8 @@
         browser.evaluate("document.title")
         browser.do(lambda page: page.get_by_role("button", name="Ask").click())
 
-Playwright runs in a thread of its own, so that a test may have an event loop. `events` are what the browser reported:
-dialogs, log entries, requests. Selectors reach into open shadow roots.
+Playwright runs in its own thread, so that a test can have an event loop. `events` are the dialogs, log entries and
+requests that the browser reported. Selectors reach into open shadow roots.
 """
 
 import shutil
@@ -23,16 +23,17 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-# The shell is the same engine without a browser around it: it needs a third less processor time for the widget's tests.
+# The headless shell is the same engine without a browser around it. It needs a third less CPU time for the widget's
+# tests.
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
-# Without the rasterizer no processor plays a GPU, which took an eighth of the time.
+# Without the rasterizer, no CPU emulates a GPU, which took an eighth of the time.
 FLAGS = "--no-sandbox --disable-gpu --disable-software-rasterizer --disable-dev-shm-usage --no-first-run --mute-audio"
 START_S, ANSWER_S = 60.0, 60.0
 REPORTED = ("Page.javascriptDialogOpening", "Log.entryAdded", "Network.requestWillBeSent")
 
 
 def _missing() -> str:
-    """Return why no browser can be driven here; "" if one can."""
+    """Return why no browser can run here, or "" if one can."""
     if util.find_spec("playwright") is None:
         return "the package playwright is not installed: `make install`"
     return "" if CHROMIUM else "no chromium on this machine: `make chromium` (Debian, as root)"
@@ -44,12 +45,12 @@ Result = TypeVar("Result")
 
 
 class Browser:
-    """One page of one browser."""
+    """One page in one browser."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
-        self._altered = False  # a page that no test after this one may have
-        self._origins = set[str]()  # of what the page has shown
+        self._altered = False  # whether the page is unusable for later tests
+        self._origins = set[str]()  # of the pages shown so far
         self._thread = ThreadPoolExecutor(1, "browser")
 
     def __enter__(self) -> Self:
@@ -63,29 +64,29 @@ class Browser:
     def open(
         self, url: str, width: int = 1200, height: int = 900, dark: bool = False, reduced_motion: bool = False
     ) -> None:
-        """Load a page and wait until it is loaded."""
+        """Open a URL and wait until the page has loaded."""
         self.emulate(width, height, dark, reduced_motion)
         self.do(lambda page: page.goto(url))
 
     def emulate(self, width: int = 1200, height: int = 900, dark: bool = False, reduced_motion: bool = False) -> None:
-        """Give the page another size, colour scheme or wish for less motion."""
+        """Set the page's size, color scheme or preference for reduced motion."""
         motion = "reduce" if reduced_motion else "no-preference"
         self.do(lambda page: page.set_viewport_size({"width": width, "height": height}))
         self.do(lambda page: page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion=motion))
 
     def accept(self, languages: str) -> None:
-        """Let the browser ask for languages, such as "de-AT,en", until it is renewed."""
+        """Set the browser's preferred languages, such as "de-AT,en", until it is renewed."""
         agent = self.evaluate("navigator.userAgent")
         self.call("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage=languages)
         self._altered = True
 
     def renew(self) -> None:
-        """Close all pages but an empty one, and forget all that they stored."""
+        """Close all pages except an empty one, and delete their stored data."""
         self._run(self._renew)
         self.events.clear()
 
     def do(self, work: "Callable[[Page], Result]") -> Result:
-        """Return what `work` does with Playwright's page, in the browser's thread."""
+        """Call `work` with Playwright's page in the browser's thread, and return its result."""
         return self._run(lambda: work(self._page))
 
     def click(self, selector: str) -> None:
@@ -96,33 +97,33 @@ class Browser:
         self.do(lambda page: page.locator(selector).press_sequentially(text))
 
     def press(self, *keys: str) -> None:
-        """Press keys where the focus is, such as `Control+k` or `ArrowDown`."""
+        """Press keys, such as `Control+k` or `ArrowDown`, in the focused element."""
         for key in keys:
             self.do(lambda page, key=key: page.keyboard.press(key))
 
     def text(self, selector: str) -> str:
-        """Return the text of an element as it is shown."""
+        """Return an element's visible text."""
         return self.do(lambda page: page.inner_text(selector))
 
     def count(self, selector: str) -> int:
-        """Return how many elements there are."""
+        """Return the number of matching elements."""
         return self.do(lambda page: page.locator(selector).count())
 
     def evaluate(self, script: str) -> Any:
-        """Return the value of an expression in the page; it may be a promise. A policy of the page doesn't stop it."""
+        """Return the value of a JavaScript expression, which can be a promise. The page's policy does not block it."""
         done = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
 
     def wait_for(self, script: str, seconds: float = ANSWER_S) -> None:
-        """Wait until an expression in the page is true."""
+        """Wait until a JavaScript expression is true in the page."""
         until = time.monotonic() + seconds
         while not self.evaluate(script):
             assert time.monotonic() < until, f"it did not become true: {script}"
             time.sleep(0.05)
 
     def violations(self, within: str = "document") -> list[str]:
-        """Return what axe-core finds against the page's accessibility, or against an element's (an expression)."""
+        """Return axe-core's accessibility violations in the page, or in the element that an expression returns."""
         self.evaluate(resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8") + ";0")
         found = self.evaluate(f"axe.run({within}).then(done => done.violations)")
         return [f"{rule['id']}: {node['html']}\n{node['failureSummary']}" for rule in found for node in rule["nodes"]]
@@ -132,7 +133,7 @@ class Browser:
         return [event["params"] for event in self.events if event["method"] in methods]
 
     def requests(self) -> list[str]:
-        """Return the addresses that the page asked for."""
+        """Return the URLs that the page requested."""
         return [sent["request"]["url"] for sent in self.named("Network.requestWillBeSent")]
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
@@ -151,8 +152,8 @@ class Browser:
         self._open_page()
 
     def _renew(self) -> None:
-        # A context of its own for each test would be plainer, and costs three times as much as a page of its own, which
-        # costs twice as much as an empty one: that keeps its process, and what this has compiled.
+        # A separate context for each test would be simpler. It takes three times as long as a new page, and a new page
+        # takes twice as long as emptying the old one, which keeps the process and its compiled code.
         others = [page for page in self._context.pages if page is not self._page or not self._is_emptied()]
         if self._page in others:
             self._open_page()
@@ -163,7 +164,7 @@ class Browser:
         self._context.clear_permissions()
 
     def _is_emptied(self) -> bool:
-        """Empty the page, if all that it holds is known; a tab keeps what each origin has put into sessionStorage."""
+        """Empty the page if all its data is known. A tab keeps the sessionStorage of each origin."""
         from playwright.sync_api import Error
 
         if self._altered or len(self._origins) > 1:

@@ -1,4 +1,4 @@
-"""A bucket on loopback that speaks as much of S3 as pyarrow needs; an object is there once its upload is completed."""
+"""Serves a bucket on loopback with the part of S3 that pyarrow needs. An object appears once its upload is complete."""
 
 import io
 from collections.abc import Callable
@@ -11,7 +11,7 @@ NAME = "backups"
 
 
 class ChunkReader(Handler):
-    """Reads bodies that come in chunks, and in chunks of chunks."""
+    """Reads request bodies in chunked encoding, including S3's chunks inside chunks."""
 
     def read_body(self) -> bytes:
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
@@ -21,7 +21,7 @@ class ChunkReader(Handler):
 
 
 class Bucket(Server):
-    """`objects` by key, and the `parts` of uploads that nobody has completed; `on_part` is called for each part."""
+    """Stores `objects` by key, and `parts` of unfinished uploads. Calls `on_part` for each part."""
 
     handler = ChunkReader
 
@@ -34,7 +34,7 @@ class Bucket(Server):
 
     @property
     def dumps(self) -> dict[str, bytes]:
-        """The objects below the folder, by name."""
+        """Return the objects below the folder by name."""
         return {key.removeprefix("dumps/"): body for key, body in self.objects.items() if key != "dumps/"}
 
     def answer(self, handler: Handler) -> Answer:
@@ -46,7 +46,7 @@ class Bucket(Server):
         return Answer(part, 206 if first else status, {"ETag": '"1"'})
 
     def reply_to(self, method: str, key: str, query: dict[str, str], body: bytes) -> tuple[int, bytes]:
-        """Return the status and the body of a reply."""
+        """Return the status and body of a reply."""
         status, found = 200, b""
         match method, key:
             case "GET", "":
@@ -81,7 +81,7 @@ run_bucket = Bucket
 
 
 def _join_chunks(file: BinaryIO) -> bytes:
-    """Return what chunks hold, and read the trailer after the last."""
+    """Return the joined content of the chunks, and read the trailer after the last one."""
     parts = []
     while size := int(file.readline().partition(b";")[0], 16):
         parts.append(file.read(size))

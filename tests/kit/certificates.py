@@ -1,4 +1,4 @@
-"""Certificates of our own making."""
+"""Creates certificates for tests."""
 
 from datetime import datetime, timedelta
 from ipaddress import ip_address
@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 
 
 def certificate(folder: Path, name: str, until: datetime) -> Path:
-    """Make a certificate with its key in one file, valid for this address or host name until then."""
+    """Write a certificate and its key to one file, valid for this address or host name until the given date."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "documentation")])
     names = x509.IPAddress(ip_address(name)) if name[0].isdigit() else x509.DNSName(name)

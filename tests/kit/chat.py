@@ -1,6 +1,6 @@
-"""The chat page in a browser, before a service whose engine says what a test wants.
+"""Opens the chat page in a browser, with a service whose engine answers as the test wants.
 
-`Site.open()` loads the page, `ask` types a question and waits for the end of its answer.
+`Site.open()` loads the page. `ask` types a question and waits for the end of its answer.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from serve.routes import create_app
 QUESTION = "How do I load csv files?"
 LAST = "[...document.querySelectorAll('.turn')].at(-1)"
 ENDED = f"!!{LAST}?.querySelector('.thumbs, .failure')"
-STEP = 7  # characters of a delta: no word, no number and no fence comes whole
+STEP = 7  # characters per delta: no word, number or fence arrives in one piece
 
 
 class SayingEngine(FakeEngine):
-    """Answers with `says`; `changes` replace fields of the answer. After `holds_at` characters it waits for `gate`."""
+    """Answers with `says`. `changes` replaces fields of the answer. After `holds_at` characters it waits for `gate`."""
 
     def __init__(self, store: FakeStore) -> None:
         super().__init__(store)
@@ -53,7 +53,7 @@ class SayingEngine(FakeEngine):
 
 
 class KeepingRecorder(MemoryRecorder):
-    """Writes answers down where they are read again."""
+    """Stores recorded answers where the service reads them again."""
 
     def __init__(self, store: FakeStore) -> None:
         super().__init__()
@@ -65,13 +65,13 @@ class KeepingRecorder(MemoryRecorder):
 
 
 class Site:
-    """A service at `url`, and a browser."""
+    """A service at `url` and a browser."""
 
     def __init__(self, url: str, store: FakeStore, engine: SayingEngine, browser: Browser) -> None:
         self.url, self.store, self.engine, self.browser = url, store, engine, browser
 
     def open(self, path: str = "/", **more: Any) -> Browser:
-        """Open a page, and wait until its texts have come and it is built."""
+        """Open a page and wait until its texts are loaded and it is built."""
         self.browser.events.clear()
         self.browser.open(self.url + path, **more)
         self.browser.wait_for("!document.querySelector('main:empty')")
@@ -83,31 +83,31 @@ class Site:
         self.browser.do(lambda page: page.press("[name=question]", "Enter"))
 
     def ask(self, question: str = QUESTION) -> None:
-        """Ask a question and wait until its answer has ended."""
+        """Ask a question and wait for the end of its answer."""
         self.send(question)
         self.await_end(question)
 
     def recorded(self) -> list[RecordedQuestion]:
-        """The answers that were written down, in order."""
+        """Return the recorded answers in order."""
         return list(self.store.answers.values())
 
     def await_end(self, question: str = QUESTION) -> None:
         self.browser.wait_for(f"{ENDED} && {LAST}.querySelector('.question').textContent === {question!r}")
 
     def open_and_ask(self, question: str = QUESTION, **more: Any) -> Browser:
-        """Open a page, ask a question there, and wait until its answer has ended."""
+        """Open a page, ask a question there and wait for the end of its answer."""
         page = self.open(**more)
         self.ask(question)
         return page
 
     def reply(self, path: str, status: int, body: str, **headers: str) -> None:
-        """Let a route answer so from now on, whatever the service would say; status 0: no service is there."""
+        """Make a route reply with this status and body from now on. Status 0 means that no service is there."""
         headers = {"content-type": "application/json", **headers}
         answer = (lambda r: r.fulfill(status=status, body=body, headers=headers)) if status else (lambda r: r.abort())
         self.browser.do(lambda page: page.route(f"**{path}", answer))
 
     def recover(self) -> None:
-        """Let the service itself answer again."""
+        """Let the service reply itself again."""
         self.browser.do(lambda page: page.unroute_all())
 
 
@@ -121,7 +121,7 @@ def run_site(browser: Browser) -> Iterator[Site]:
 
 
 def renewed(site: Site) -> Site:
-    """Return the site as it was at first, with an empty browser."""
+    """Return the site in its initial state, with an empty browser."""
     site.engine.gate.set()
     site.browser.renew()
     site.store.__init__()  # type: ignore[misc]

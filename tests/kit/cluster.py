@@ -1,4 +1,4 @@
-"""Starts the Ray of a test session, and a Serve in it that runs one application after another."""
+"""Starts Ray for a test session, and Serve in it, which runs one application after another."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ READY_S = 60.0
 
 @contextmanager
 def local_ray() -> Iterator[None]:
-    """Start a Ray with two CPUs and connect to it; jobs and Serve use the connected one."""
+    """Start Ray with two CPUs and connect to it. Jobs and Serve use this connection."""
     proxy.configure(os.environ)
     start_local_ray(num_cpus=2)
     try:
@@ -31,14 +31,14 @@ def local_ray() -> Iterator[None]:
 
 
 class Service:
-    """Serve at `url`, with one application at most."""
+    """Serve at `url`, with at most one application."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
 
     @contextmanager
     def deployed(self, settings: Settings) -> Iterator[None]:
-        """Run the application of `settings`; it may not be ready yet."""
+        """Deploy the application of `settings`. It may not be ready yet."""
         serve.run(build(settings), name=APP, route_prefix="/")
         try:
             yield
@@ -54,7 +54,7 @@ class Service:
 
 @contextmanager
 def local_serve() -> Iterator[Service]:
-    """Start Serve in the connected Ray, on a free loopback port."""
+    """Start Serve in the connected Ray on a free loopback port."""
     port = free_port()
     serve.start(http_options={"host": "127.0.0.1", "port": port}, proxy_location="HeadOnly")
     try:

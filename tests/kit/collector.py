@@ -1,10 +1,10 @@
-"""A collector of OpenTelemetry on loopback: takes spans over OTLP/HTTP.
+"""Runs an OpenTelemetry collector on loopback, which receives spans over OTLP/HTTP.
 
     with collecting() as collector:
         …
     collector.spans
 
-Spans are read from what came, once those who send have stopped.
+Read the spans after the senders have stopped.
 """
 
 import os
@@ -23,7 +23,7 @@ from pipelines import tracing
 
 @dataclass(frozen=True)
 class SentSpan:
-    """A span as it came; ids are hex, times nanoseconds, `kind` and `status` as the protocol numbers them."""
+    """A received span. Ids are hex, times are nanoseconds, and `kind` and `status` use the protocol's numbers."""
 
     name: str
     trace: str
@@ -38,11 +38,11 @@ class SentSpan:
 
 
 class Collector(WebhookReceiver):
-    """Takes spans."""
+    """Receives spans."""
 
     @property
     def spans(self) -> list[SentSpan]:
-        """Every span, in the order in which they began."""
+        """Return all spans in the order of their start."""
         requests = [ExportTraceServiceRequest.FromString(post.body) for post in self.posts]
         found = [
             SentSpan(
@@ -65,13 +65,13 @@ class Collector(WebhookReceiver):
         return sorted(found, key=lambda span: span.began)
 
     def tree(self, parent: str = "") -> list[Any]:
-        """Return the names of the spans under `parent`, each with those under it: `[("find", [("route", [])])]`."""
+        """Return the names of the spans under `parent`, each with its children: `[("find", [("route", [])])]`."""
         return [(span.name, self.tree(span.id)) for span in self.spans if span.parent == parent]
 
 
 @contextmanager
 def collecting(**variables: str) -> Iterator[Collector]:
-    """A collector that this process's variables name, for commands that start and stop tracing themselves."""
+    """Start a collector and set this process's variables to it, for commands that start and stop tracing themselves."""
     with Collector() as collector, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.removesuffix("/hook"))
         for name, value in variables.items():
@@ -81,7 +81,7 @@ def collecting(**variables: str) -> Iterator[Collector]:
 
 @contextmanager
 def traced(**variables: str) -> Iterator[Collector]:
-    """A collector that has all spans of the body after it."""
+    """Start a collector that has all spans after the block has ended."""
     with collecting(**variables) as collector:
         tracing.start(os.environ)
         try:

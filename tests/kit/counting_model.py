@@ -1,4 +1,4 @@
-"""Serves an embedding endpoint in a thread: word counts as vectors, at a known pace. Makes and indexes its texts."""
+"""Serves an embedding endpoint that returns word counts at a known pace, and texts to index with it."""
 
 import json
 import math
@@ -23,7 +23,7 @@ MODEL = "openai:counting"
 
 
 def counted_pages(folder: Path, pages: int, name: str = "docs") -> Path:
-    """Write a collection of so many pages of one text each below `folder`; return its file."""
+    """Write a collection of `pages` pages with one text each below `folder`, and return its file."""
     (site := folder / name).mkdir()
     for page in range(pages):
         text = html_page(f"Page {page}", {"usage": f"Subject {page * 7919} is here."})
@@ -35,9 +35,9 @@ def counted_pages(folder: Path, pages: int, name: str = "docs") -> Path:
 
 
 class IndexRun:
-    """A run that indexes the collection of a file, in a process of its own; one that still runs at the end is killed.
+    """A run in its own process that indexes a collection file. Kills the run if it is still running at the end.
 
-    `enter` is what the command starts with to run on another host.
+    `enter` is the command prefix that runs it on another host.
     """
 
     def __init__(self, file: Path, environment: Mapping[str, str], enter: Sequence[str] = ()) -> None:
@@ -54,16 +54,16 @@ class IndexRun:
             self.process.kill()
 
     def finish(self, within_s: float | None = None) -> dict[str, Any]:
-        """Wait for its end; return its summary."""
+        """Wait for the run to end and return its summary."""
         out, _ = self.process.communicate(timeout=within_s)
         assert self.process.returncode == 0, self._log.read_text()
         return json.loads(out.splitlines()[-1])
 
 
 class CountingModel(Server):
-    """Serves `url`; `requests` has (monotonic time, embed_hash) of each text that was embedded.
+    """Serves at `url`. `requests` has (monotonic time, embed_hash) of each embedded text.
 
-    `rest_after` has it rest once so many texts have been embedded: requests with other texts wait until `go_on`.
+    After `rest_after` texts it pauses: requests with other texts wait until `go_on`.
     """
 
     def __init__(self, seconds_per_text: float) -> None:
@@ -84,7 +84,7 @@ class CountingModel(Server):
 
     def embed(self, texts: list[str]) -> list[list[float]]:
         names = [digest(MODEL, text) for text in texts if text != "dimension"]
-        # A text comes again when its client died: were it to wait, nobody could store it.
+        # A text is requested again if its client died. If that request waited, nobody could store the text.
         if not set(names) <= set(self.hashes(self._since)):
             self.going.wait()
         time.sleep(self.seconds_per_text * len(texts))
@@ -95,15 +95,15 @@ class CountingModel(Server):
         return [vector.tolist() for vector in self.embedder.embed_chunks(texts)]
 
     def rest_after(self, texts: int, since: float) -> None:
-        """Go on, and rest once so many different texts have been embedded since a moment."""
+        """Continue, and pause again once that many different texts have been embedded since a moment."""
         self._limit, self._since = texts, since
         self.going.set()
 
     def go_on(self) -> None:
-        """Rest no more."""
+        """End the pause."""
         self._limit = math.inf
         self.going.set()
 
     def hashes(self, since: float = 0.0) -> list[str]:
-        """Return what was embedded since a moment."""
+        """Return the hashes embedded since a moment."""
         return [name for at, name in self.requests if since <= at]

@@ -11,7 +11,7 @@ LEDGER = "tests.kit.page_ledger:FileLedger"
 
 
 def crawling(site: Site, ledger: Path, start: tuple[str, ...] = ("/",), run: int = 1, kept_by: str = LEDGER, **others):
-    """A crawl that begins with the first `next`."""
+    """Return a crawl that starts with the first `next`."""
     flush = {name: others.pop(name) for name in ("flush_s", "flush_pages") if name in others} or {"flush_s": 0.1}
     values = {"allow_private": True, "backoff_s": 0.01, "sitemap": False} | others
     job = CrawlSettings(start_urls=tuple(site.url + path for path in start), **values)
@@ -19,7 +19,7 @@ def crawling(site: Site, ledger: Path, start: tuple[str, ...] = ("/",), run: int
 
 
 class Crawled:
-    """One crawl, run to its end: URLs it named (as paths), rows by path, the report."""
+    """One finished crawl: the URLs that it yielded (as paths), rows by path, and the report."""
 
     def __init__(self, site: Site, ledger: Path, **others):
         named, self.report = finish(crawling(site, ledger, **others))

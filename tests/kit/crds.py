@@ -1,7 +1,9 @@
-"""Prunes CRDs to what the chart's test needs: `python -m tests.kit.crds NAME=FILE… > tests/data/crds.json`.
+"""Reduces CRDs to the parts that the chart's test needs.
 
-Names, types, enums and what is required stay, unknown fields are refused. Descriptions go, and pod templates, which the
-test checks as pods; subtrees of which the chart sets nothing may be anything.
+    python -m tests.kit.crds NAME=FILE… > tests/data/crds.json
+
+Names, types, enums and required fields stay, and unknown fields are refused. Descriptions are removed, and so are pod
+templates, which the test checks as pods. Subtrees in which the chart sets nothing allow any value.
 """
 
 import json

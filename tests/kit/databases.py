@@ -1,6 +1,6 @@
-"""Hands out databases of one Postgres per test session, as copies of a template.
+"""Creates databases in one Postgres per test session, as copies of a template.
 
-Nothing in it outlives the session, so the server never waits for the disk. Tests that kill a Postgres start their own
+No data outlives the session, so the server never waits for the disk. Tests that kill a Postgres start their own
 (`pipelines.embedded.run_postgres`).
 """
 
@@ -29,7 +29,7 @@ def url_of(server: str, name: str) -> str:
 
 
 def new_database(home: Path, name: str) -> str:
-    """Create a database without tables on the embedded Postgres of `home`; return the URL of its owner."""
+    """Create a database without tables on the embedded Postgres of `home`, and return its owner's URL."""
     superuser, owner = superuser_url(home), read_url(home) or ""
     with closing(psycopg.connect(superuser, autocommit=True)) as connection:
         connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
@@ -39,7 +39,7 @@ def new_database(home: Path, name: str) -> str:
 
 
 def end_sessions(url: str) -> int:
-    """End all other sessions of a database; return how many."""
+    """End all other sessions of a database and return their number."""
     query = """select count(pg_terminate_backend(pid)) from pg_stat_activity
                where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"""
     with psycopg.connect(url, autocommit=True) as connection:
@@ -53,7 +53,7 @@ def evaluation_row(store: Store, id: int) -> dict[str, Any]:
 
 
 class DatabaseServer:
-    """The embedded Postgres of `home`, with durability switched off; `url` is its superuser's."""
+    """The embedded Postgres of `home` with durability switched off. `url` is the superuser's URL."""
 
     def __init__(self, home: Path) -> None:
         self.home, self.url, self._numbers = home, superuser_url(home), itertools.count(1)
@@ -70,10 +70,10 @@ class DatabaseServer:
 
     @contextmanager
     def database(self, template: str = TABLES) -> Iterator[str]:
-        """Yield the URL of a copy of `template` (a name or a URL of this server); drop the copy at the end.
+        """Yield the URL of a copy of `template` (a name or a URL of this server), and drop the copy at the end.
 
-        It is the URL of the owner of Raydex's tables; that of the superuser for a database without any. Nobody may be
-        connected to the template while it is copied.
+        The URL is that of the owner of Raydex's tables, or the superuser's for a database without tables. Nobody may be
+        connected to the template during the copy.
         """
         name = f"test_{next(self._numbers)}"
         empty = template == EMPTY

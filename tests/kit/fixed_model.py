@@ -1,4 +1,4 @@
-"""A language model that always replies the same."""
+"""Provides a language model that always gives the same reply."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from pipelines.records import Message, Usage
 
 
 class FixedModel:
-    """Answers with `text`; raises it where it is an error, waits for ever where it is None. Words are its tokens.
+    """Replies with `text`. If `text` is an error, raises it; if it is None, waits forever. Its tokens are words.
 
-    `prompts` are what it was asked, `sizes` the tokens of each call with those that its reply may have.
+    `prompts` records the prompts. `sizes` records the tokens of each call, including the maximum for its reply.
     """
 
     model, context_share = "fixed", 0.5

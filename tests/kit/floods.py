@@ -1,12 +1,12 @@
-"""Floods a running service from other addresses of this machine, and asks it questions meanwhile.
+"""Floods a running service from other addresses of this machine, and asks it questions at the same time.
 
-    RAYDEX_HOME=… raydex serve --port 8000 --no-llm            # with two collections, of which one has many pages
+    RAYDEX_HOME=… raydex serve --port 8000 --no-llm            # with two collections, one of them with many pages
     python -m kit.floods http://127.0.0.1:8000 docs big        # in `tests`: a line for each flood
 
-Questions come from 127.0.0.1, floods from 127.0.0.2 and others (Linux has them all). The table has the median of the
-questions' seconds beside each flood, by that of questions alone just before it: other work on the machine slows both.
-The flood needs a processor too. So each is also sent to a server that does nothing but reply, as often as the service
-lets one address ask: the last ratio is that of questions beside this, and no part of it is the service's.
+Questions come from 127.0.0.1, floods from 127.0.0.2 and others (Linux has them all). The table shows the median time of
+questions during each flood, divided by their median just before it, because other work on the machine slows both. The
+flood needs a CPU too. So each flood is also sent to a server that only replies, at the rate that the service allows one
+address. The last ratio is the median time of questions during that flood. The service has no part in it.
 """
 
 import asyncio
@@ -28,20 +28,20 @@ from urllib.parse import urlsplit
 ASKING = "127.0.0.1"
 FIELDS = 70_000
 QUESTION = "What sets the limit of batches?"
-ASKED, SETTLED_S = 25, 2.0  # questions beside each flood; how long one goes on before they are asked
+ASKED, SETTLED_S = 25, 2.0  # questions during each flood; seconds that a flood runs before them
 MOST_RATIO = 2.0
-REPLIES_A_SECOND = 100  # of the server that does nothing else; undelayed_rate lets one address ask as often
-LONG_REPLY = 500_000  # bytes of a text of many pages
+REPLIES_A_SECOND = 100  # of the server that only replies; undelayed_rate allows one address as many questions
+LONG_REPLY = 500_000  # bytes of text from many pages
 
 
 @dataclass
 class Service:
-    """Where the service is; `docs` is asked, `big` has many pages."""
+    """The service's address. Questions go to `docs`; `big` has many pages."""
 
     port: int
     docs: str
     big: str
-    flooded: int = 0  # the port that floods go to, if it is another
+    flooded: int = 0  # port that floods go to, if it is a different one
     over: threading.Event = field(default_factory=threading.Event)
     statuses: Counter[str] = field(default_factory=Counter)
 
@@ -51,7 +51,7 @@ class Service:
         return made
 
     def ask(self) -> float:
-        """Return the seconds of a question."""
+        """Ask a question and return its duration in seconds."""
         began = time.perf_counter()
         status, reply = self.send(ASKING, "POST", "/query", {"question": QUESTION, "collection": self.docs})
         if status != 200:
@@ -138,7 +138,7 @@ def _head(replies: "socket.SocketIO | object") -> bytes:
 
 
 def _send_and_read(service: Service, address: str, sent: bytes) -> None:
-    """Send all at once, and read what comes until the connection is closed or nothing comes for long."""
+    """Send everything at once, and read until the connection is closed or has been silent for long."""
     with contextlib.closing(service.connect(address)) as sock:
         sender = threading.Thread(target=_quietly, args=(sock.sendall, sent), daemon=True)
         sender.start()
@@ -166,7 +166,7 @@ FLOODS: dict[str, tuple[int, Flood]] = {
 
 @contextlib.contextmanager
 def flooding(service: Service, number: int, flood: Flood) -> Iterator[None]:
-    """A context in which `number` threads of another process flood the service again and again."""
+    """Flood the service repeatedly in `number` threads of another process while in the block."""
     service.statuses.clear()
     fork = multiprocessing.get_context("fork")
     over, counted = fork.Event(), fork.SimpleQueue()
@@ -200,7 +200,7 @@ def _flood(service: Service, number: int, flood: Flood, over: Any, counted: Any)
 
 @contextlib.contextmanager
 def replying() -> Iterator[int]:
-    """A context in which a server in a process of its own replies to all; gives its port."""
+    """Run a server that replies to everything, in its own process, and yield its port."""
     sock = socket.create_server(("127.0.0.1", 0), backlog=512)
     process = multiprocessing.get_context("fork").Process(target=_reply_to_all, args=(sock,), daemon=True)
     process.start()
@@ -238,12 +238,12 @@ def _reply_to_all(sock: socket.socket) -> None:
 
 
 def ask_often(service: Service) -> float:
-    """Return the median of the seconds of questions, one after the other."""
+    """Ask questions one after the other and return their median duration in seconds."""
     return statistics.median(service.ask() for _ in range(ASKED))
 
 
 def main(url: str, docs: str, big: str, *names: str) -> None:
-    """Print the table, of the floods whose names have one of `names`."""
+    """Print the table of the floods whose names contain one of `names`."""
     service, slow = Service(urlsplit(url).port or 8000, docs, big), 0
     ask_often(service)
     print(f"{'flood':64}  {'alone':>7}  {'beside':>7}  {'ratio':>5}  {'client':>6}  replies to the flood")
@@ -262,7 +262,7 @@ def main(url: str, docs: str, big: str, *names: str) -> None:
 
 
 def ask_beside_the_client(service: Service, number: int, flood: Flood) -> float:
-    """Return the median of the seconds of questions while a flood goes to a server that only replies."""
+    """Return the median duration of questions while a flood goes to a server that only replies."""
     with replying() as port:
         service.flooded = port
         try:

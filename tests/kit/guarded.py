@@ -1,4 +1,4 @@
-"""A store with keys and a client of the whole protected service, for the tests of who may ask."""
+"""Provides a store with keys and a client of the whole protected service, for tests of access."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ OWN, LOCAL_PAGE = f"https://{HOST}", "https://127.0.0.1:8000"
 
 
 class SilentMetrics(Metrics):
-    """Metrics that go nowhere."""
+    """Metrics that record nothing."""
 
     def __init__(self) -> None: ...
 
@@ -27,7 +27,7 @@ class SilentMetrics(Metrics):
 
 
 class GuardedStore(FakeStore):
-    """A store with a key of each kind, and buckets that never refill."""
+    """Has one key of each kind, and rate limit buckets that never refill."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class GuardedStore(FakeStore):
 
 
 def guarded(store: FakeStore, app: ASGIApp | None = None, **policy: Any) -> ASGIApp:
-    """The whole service (`app`, if it is there already) in its protection; by default every request needs a key."""
+    """Wrap the whole service, or `app` if given, in its protection. By default every request needs a key."""
     app = app or create_app(FakeEngine(store), store)  # type: ignore[arg-type]
     limits = {name: policy.pop(name) for name in LimitSettings.model_fields if name in policy}
     wanted = Policy(**{"host": "0.0.0.0", "limits": limits, **policy})
@@ -73,7 +73,7 @@ def guarded(store: FakeStore, app: ASGIApp | None = None, **policy: Any) -> ASGI
 
 
 def with_key(app: ASGIApp, key: Key | None) -> ASGIApp:
-    """`app` as it is asked by the holder of `key`."""
+    """Return `app` as the holder of `key` sees it."""
 
     async def keyed(scope: Scope, receive: Receive, send: Send) -> None:
         if key:
@@ -90,18 +90,18 @@ def client(app: ASGIApp, came_from: str = "203.0.113.9", host: str = HOST) -> Te
 
 
 def bearer(token: str, origin: str = "") -> dict[str, str]:
-    """The headers of a request with `token`, from a page of `origin` if there is one."""
+    """Return the headers of a request with `token`, from a page of `origin` if given."""
     return {**({"Authorization": f"Bearer {token}"} if token else {}), **of_page(origin)}
 
 
 def of_page(origin: str) -> dict[str, str]:
-    """The headers that a browser sends for a page of `origin`."""
+    """Return the headers that a browser sends for a page of `origin`."""
     site = "same-origin" if origin in (OWN, LOCAL_PAGE) else "cross-site"
     return {"Origin": origin, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": "cors"} if origin else {}
 
 
 def open_session(asking: TestClient, key: str = "", origin: str = "", renewed: str = "") -> str:
-    """Open a session; return its token."""
+    """Open a session and return its token."""
     headers = {**bearer(key, origin), **({"X-Raydex-Renew": renewed} if renewed else {})}
     reply = asking.post("/session", headers=headers)
     assert reply.status_code == 200, reply.text

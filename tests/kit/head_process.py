@@ -1,4 +1,4 @@
-"""A Ray head with a token as a process of its own, and commands of a person beside it."""
+"""Runs a Ray head with a token in its own process, and commands in other shells that use it."""
 
 import json
 import os
@@ -28,14 +28,14 @@ class HeadProcess:
     environment: dict[str, str]
 
     def run(self, *command: str, timeout: float = 150.0, **environment: str) -> subprocess.CompletedProcess[str]:
-        """A command in another shell, with the cluster's address and token and a few variables more."""
+        """Run a command in another shell, with the cluster's address and token and additional variables."""
         return subprocess.run(
             command, cwd=ROOT, env=self.environment | environment, text=True, timeout=timeout, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
     def start(self, *command: str, output: IO[str], **environment: str) -> "subprocess.Popen[str]":
-        """As `run`, without waiting for its end."""
+        """Like `run`, but without waiting for the end."""
         return subprocess.Popen(
             command, cwd=ROOT, env=self.environment | environment, text=True, stdout=output, stderr=subprocess.STDOUT
         )
@@ -56,11 +56,11 @@ def free_ports(count: int) -> list[str]:
 def run_head(
     command: Sequence[str], token: Path, without: tuple[str, ...] = ("RAY",), folder: Path = ROOT, **own: str
 ) -> Iterator[HeadProcess]:
-    """Start a head with `command` and free ports, in `folder`; what was started here alone is ended.
+    """Start a head with `command` on free ports, in `folder`. At the end, stop only the processes started here.
 
-    Variables with a prefix in `without` reach neither the head nor the commands, `own` ones only the head.
+    Variables with a prefix in `without` reach neither the head nor the commands. `own` variables reach only the head.
     """
-    temporary = Path(tempfile.mkdtemp(prefix="rdx-", dir="/tmp"))  # sockets lie in it: their path must be short
+    temporary = Path(tempfile.mkdtemp(prefix="rdx-", dir="/tmp"))  # it contains sockets, so its path must be short
     gcs, dashboard, client, agent = free_ports(4)
     address, log = f"http://127.0.0.1:{dashboard}", temporary / "head.log"
     flags = [f"--port={gcs}", f"--dashboard-port={dashboard}", f"--ray-client-server-port={client}",
@@ -94,7 +94,7 @@ def wait_for_jobs_api(address: str, token: Path, head: "subprocess.Popen[bytes]"
 
 
 def end(head: "subprocess.Popen[bytes]") -> None:
-    """Ctrl-C, then harder; the group holds the launcher and every Ray process that it started."""
+    """Send Ctrl-C, then kill. The process group contains the launcher and every Ray process that it started."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if head.poll() is not None:
             return
@@ -106,7 +106,7 @@ def end(head: "subprocess.Popen[bytes]") -> None:
 
 
 def summary_of(output: str) -> dict:
-    """The JSON object that the job printed last; Ray's own lines surround it."""
+    """Return the last JSON object that the job printed. Ray's own lines surround it."""
     lines = [line for line in output.splitlines() if line.startswith("{")]
     assert lines, output
     return json.loads(lines[-1])

@@ -1,8 +1,8 @@
-"""Hostile texts of any length, and how much processor time a reader takes for them.
+"""Generates hostile texts of any length, and measures the CPU time that a reader takes for them.
 
-Each shape is what makes some parser of Markdown, JSON or sentences read its text again and again. Times are those of
-the processor, the least of a few runs; a run beyond its limit is killed. Calls are counted, which no other work on the
-machine changes.
+Each shape makes some parser of Markdown, JSON or sentences read its text repeatedly. A time is the minimum CPU time of
+a few runs; a run that exceeds its limit is killed. Function calls are counted too, because other work on the machine
+does not change their number.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ Shape = Callable[[int], str]
 Reader = Callable[[str], object]
 
 LENGTHS = (2_000, 8_000, 32_000, 128_000)
-MOST_S, MOST_GROWTH = 1.0, 1.2  # at the greatest length; the power of the length that the time grows with
-TELLING_S = 0.04  # growth from less is noise
-TOLD_AT, TOLD_S = 8_000, 0.0005  # who takes less for so long a text does not read it again and again: that takes ms
-MOST_BYTES = 4 << 30  # of memory that a reader may take
+MOST_S, MOST_GROWTH = 1.0, 1.2  # at the greatest length; exponent of the length in the growth of the time
+TELLING_S = 0.04  # growth of smaller times is noise
+TOLD_AT, TOLD_S = 8_000, 0.0005  # a faster reader does not read such a long text repeatedly: that takes milliseconds
+MOST_BYTES = 4 << 30  # of memory that a reader may use
 
 
 def repeated(unit: str, begin: str = "", end: str = "") -> Shape:
-    """Return the shape of `unit` again and again, between a beginning and an end."""
+    """Return a shape that repeats `unit` between a beginning and an end."""
 
     def make(length: int) -> str:
         times = max(1, (length - len(begin) - len(end)) // len(unit))
@@ -39,7 +39,7 @@ def repeated(unit: str, begin: str = "", end: str = "") -> Shape:
 
 
 def numbered(line: str) -> Shape:
-    """Return the shape of lines that each have another number in place of `{n}`."""
+    """Return a shape of lines with a different number each in place of `{n}`."""
 
     def make(length: int) -> str:
         return "".join(line.format(n=n) for n in range(max(1, length // len(line.format(n=10_000)))))
@@ -48,7 +48,7 @@ def numbered(line: str) -> Shape:
 
 
 def nested(opens: str, inner: str, closes: str) -> Shape:
-    """Return the shape of brackets within brackets."""
+    """Return a shape of nested brackets."""
 
     def make(length: int) -> str:
         depth = max(1, (length - len(inner)) // len(opens + closes))
@@ -58,7 +58,7 @@ def nested(opens: str, inner: str, closes: str) -> Shape:
 
 
 def deeper(line: str, indent: str = "  ", most: int = 400) -> Shape:
-    """Return the shape of lines that are each indented more than the one before, up to `most` levels."""
+    """Return a shape of lines with growing indentation, up to `most` levels."""
 
     def make(length: int) -> str:
         lines: list[str] = []
@@ -72,7 +72,7 @@ def deeper(line: str, indent: str = "  ", most: int = 400) -> Shape:
 
 
 def table(head: str, row: str, columns: int = 5) -> Shape:
-    """Return the shape of a table with a fifth of the length in its head, and rows of one cell."""
+    """Return a shape of a table with a fifth of the length in its header, and rows with one cell."""
 
     def make(length: int) -> str:
         wide = max(2, length // (columns * len(head + "|-|")))
@@ -369,7 +369,7 @@ SHAPES: Mapping[str, Shape] = {
     "comments of MDX": repeated("{/* "),
 }
 
-# Of each kind one: what the tests try, and the table in SECURITY.md has.
+# One of each kind, which the tests try and the table in SECURITY.md shows.
 THIRTY: Mapping[str, Shape] = {
     title: SHAPES[title]
     for title in (
@@ -383,7 +383,7 @@ THIRTY: Mapping[str, Shape] = {
 
 
 def in_deltas(feed: Callable[[str], object], close: Callable[[], object], size: int) -> Reader:
-    """Return a reader that takes a text in deltas of `size` characters, 0 for all at once."""
+    """Return a reader that receives a text in deltas of `size` characters, or all at once for 0."""
 
     def read(text: str) -> None:
         for at in range(0, len(text), size or len(text) or 1):
@@ -395,37 +395,37 @@ def in_deltas(feed: Callable[[str], object], close: Callable[[], object], size: 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """How many seconds of a processor a reader takes by the lengths that were tried; None where it was killed."""
+    """The CPU seconds that a reader takes, by text length, or None for a length at which it was killed."""
 
     seconds: Mapping[int, float | None]
     error: str = ""
 
     @property
     def growth(self) -> float:
-        """The power of the length with which the time grew up to the longest text, 0 where it is too short to tell."""
+        """The exponent of the time's growth with the length, or 0 if even the longest time is too short to tell."""
         told = [(length, took) for length, took in self.seconds.items() if took is not None]
         if len(told) < len(self.seconds):
             return math.inf
         if len(told) < 2 or told[-1][1] < TELLING_S:
             return 0.0
         long, after = told[-1]
-        # A wide range: caches, other work and what is done once change the time by a half.
+        # The range is wide: caches, other work and one-time work change the time by half.
         short, before = next((one for one in reversed(told) if one[0] * 16 <= long), told[0])
         return math.log(after / max(before, 1e-4)) / math.log(long / short)
 
     @property
     def is_fault(self) -> bool:
-        """Whether the reader failed, took too long, or longer and longer."""
+        """Return whether the reader failed, took too long, or grew too fast."""
         return bool(self.error) or self.longest > MOST_S or self.growth > MOST_GROWTH
 
     @property
     def longest(self) -> float:
-        """The seconds at the greatest length, infinite where it was killed."""
+        """The seconds at the greatest length, infinite if it was killed there."""
         return max((math.inf if took is None else took for took in self.seconds.values()), default=math.inf)
 
 
 def calls_of(read: Reader, text: str) -> int:
-    """Return how many functions are called while a text is read, those of libraries in C too."""
+    """Return the number of function calls while a text is read, including calls in C libraries."""
     count = itertools.count()
     before = sys.getprofile()
     threading.setprofile(lambda *_: next(count))
@@ -439,7 +439,7 @@ def calls_of(read: Reader, text: str) -> int:
 
 
 def too_slow(read: Reader, shapes: Mapping[str, Shape], length: int, limit_s: float) -> list[str]:
-    """Return the shapes that a pattern takes `limit_s` of a processor for, twice; `re` looks for signals as it runs."""
+    """Return the shapes for which a pattern twice took `limit_s` CPU seconds. `re` checks for signals while it runs."""
 
     class Slow(Exception): ...
 
@@ -470,8 +470,10 @@ def timed(
     limit_s: float = 10.0,
     runs: int = 3,
 ) -> dict[str, Timed]:
-    """Return a reader's times by shape, measured in copies of this process; one that takes `limit_s` of its processor
-    for a text is killed. What looks like a fault is measured again, as the least of `runs`.
+    """Return a reader's times by shape, measured in forks of this process.
+
+    A fork that takes `limit_s` CPU seconds for a text is killed. Apparent faults are measured again, as the minimum of
+    `runs`.
     """
     found = _timed_once(read, shapes, lengths, limit_s, 1)
     again = {title: shapes[title] for title, row in found.items() if row.is_fault and not math.isinf(row.longest)}
@@ -493,14 +495,14 @@ def _timed_once(
                 errors[title] = error
             else:
                 found[title][length] = seconds
-        left = left[len(rows) // len(lengths) + 1 :]  # without the one whose text killed the copy
+        left = left[len(rows) // len(lengths) + 1 :]  # without the row whose text killed the fork
     return {title: Timed(found[title], errors.get(title, "")) for title in shapes}
 
 
 def _of_a_copy(
     read: Reader, shapes: Sequence[tuple[str, Shape]], lengths: Sequence[int], limit_s: float, runs: int
 ) -> list[tuple[str, int, float, str]]:
-    """Return title, length, seconds and error of all that a copy of this process measured before it ended."""
+    """Return title, length, seconds and error of everything that a fork of this process measured before it ended."""
     source, sink = os.pipe()
     if not (child := os.fork()):
         os.close(source)
@@ -519,7 +521,7 @@ def _measure(
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
     with contextlib.suppress(Exception):
-        read("A word.")  # what is imported and read once is no part of what a reader does with a text
+        read("A word.")  # imports and first-use work do not count as reading time
     gc.collect()
     gc.freeze()
     try:

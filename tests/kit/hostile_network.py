@@ -1,7 +1,7 @@
-"""The Internet as a hostile site would have it, in the process of a crawler.
+"""Simulates a hostile site's Internet in the process of a crawler.
 
-Names resolve as a test says, a public address leads to the test's site, and every address to which the process opens a
-socket is noted.
+Names resolve to the addresses that a test sets, a public address leads to the test's site, and every address to which
+the process opens a socket is recorded.
 """
 
 import json
@@ -17,18 +17,18 @@ LEDGER = "tests.kit.hostile_network:HostileLedger"
 
 
 def write_network(ledger: Path, names: dict[str, list[str]], port: int) -> None:
-    """Have `names` resolve to these addresses, one a look-up (the last one stays), and PUBLIC lead to `port`."""
+    """Make `names` resolve to these addresses, one per look-up (then always the last), and route PUBLIC to `port`."""
     Path(f"{ledger}.network").write_text(json.dumps({"names": names, "port": port}))
 
 
 def opened(ledger: Path) -> Counter[str]:
-    """Return how many sockets the crawler opened to each address."""
+    """Return the number of sockets that the crawler opened to each address."""
     noted = Path(f"{ledger}.sockets")
     return Counter(noted.read_text().split()) if noted.exists() else Counter()
 
 
 class HostileLedger(FileLedger):
-    """Puts the network of `write_network` in place of the process's own; otherwise a ledger in a file."""
+    """A ledger in a file that replaces the crawler's network with that of `write_network`."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -55,7 +55,7 @@ class HostileLedger(FileLedger):
         from scrapy.extensions.throttle import AutoThrottle
 
         def started_at_once(crawler: Any) -> AutoThrottle:
-            crawler.settings.set("AUTOTHROTTLE_START_DELAY", 0.0, "cmdline")  # a second for a site of the Internet
+            crawler.settings.set("AUTOTHROTTLE_START_DELAY", 0.0, "cmdline")  # by default a second
             return AutoThrottle(crawler)
 
         AutoThrottle.from_crawler = started_at_once  # type: ignore[method-assign]

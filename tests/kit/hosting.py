@@ -1,4 +1,4 @@
-"""A protected service with one publishable key, and pages of another origin that hold it: for tests of the widget."""
+"""Runs a protected service with one publishable key, and pages of another origin that use it, for widget tests."""
 
 import contextlib
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ PUBLISHABLE, SECRET = "pk_" + "p" * 43, "rdx_" + "s" * 43
 
 
 class HostedStore(GuardedStore):
-    """A store with a publishable key that is bound to an origin, and a secret one; `left` requests may pass."""
+    """Has a publishable key bound to an origin, and a secret key. `left` is the number of requests still allowed."""
 
     def __init__(self, origin: str) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class HostedStore(GuardedStore):
 
 @dataclass
 class Asked:
-    """A request that reached the service: its method ("websocket" for a socket), its path, its headers, its body.
+    """A request that reached the service: method ("websocket" for a socket), path, headers and body.
 
     The body arrives after the headers. The request is `whole` once the service has read all of it.
     """
@@ -51,7 +51,7 @@ class Asked:
 
 @dataclass
 class Witness:
-    """ASGI middleware in front of everything: keeps the requests."""
+    """ASGI middleware in front of everything that records the requests."""
 
     app: Any
     asked: list[Asked] = field(default_factory=list)
@@ -71,13 +71,13 @@ class Witness:
         asked.whole = True
 
     def to(self, path: str) -> list[Asked]:
-        """Return the requests to a path that arrived as a whole, without preflights."""
+        """Return the complete requests to a path, without preflights."""
         return [asked for asked in self.asked if asked.whole and asked.path == path and asked.method != "OPTIONS"]
 
 
 @dataclass
 class Hosting:
-    """A service at `url`, whose widget is on pages of `site`."""
+    """A service at `url` whose widget is on pages of `site`."""
 
     url: str
     site: Site
@@ -93,7 +93,7 @@ class Hosting:
         return f'<script async src="{self.url}/widget.js" {written}></script>'
 
     def put(self, path: str, *, head: str = "", body: str = "", html: str = 'lang="en"', **headers: str) -> str:
-        """Put a page on the site and return its URL; `headers` are named as in Python."""
+        """Put a page on the site and return its URL. `headers` use Python names."""
         page = f"<!doctype html><html {html}><head><title>Guide</title>{ICON}{head}</head><body>{body}</body></html>"
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         self.site.routes[path] = Answer(page, 200, {"Content-Type": "text/html; charset=utf-8"} | sent)
@@ -102,7 +102,7 @@ class Hosting:
 
 @contextlib.contextmanager
 def run_hosting(engine: Any = None, **policy: Any) -> Iterator[Hosting]:
-    """A service that needs keys, with `engine` or a scripted one, and a site of another origin."""
+    """Run a service that requires keys, with `engine` or a scripted one, and a site of another origin."""
     with Site({}) as site:
         store, recorder = HostedStore(site.url), MemoryRecorder()
         fake = FakeEngine(store)

@@ -1,4 +1,4 @@
-"""Hosts of a network on this machine: network namespaces on a bridge, each with an address and a loopback of its own.
+"""Creates hosts on this machine: network namespaces on a bridge, each with its own address and loopback.
 
     with network() as net:
         head, worker = net.host(), net.host()
@@ -6,9 +6,9 @@
             nodes.add(host=worker.host)
             worker.cut()
 
-What listens on this machine's loopback answers the hosts on the bridge's address, where `publish` puts it. Needs root
-and iproute2, and for `open_only` nftables; skips without. A slow link is a process that holds frames back: the kernel
-needs no `netem`. All is removed at the end.
+`publish` makes a port of this machine's loopback reachable to the hosts at the bridge's address. Requires root and
+iproute2, and nftables for `open_only`; skips the test without them. A slow link is a process that delays frames, so the
+kernel does not need `netem`. Everything is removed at the end.
 """
 
 import asyncio
@@ -46,26 +46,26 @@ table inet raydex {{
 
 @dataclass
 class NetHost:
-    """One host; `host` is what a node of a cluster runs on."""
+    """One host. `host` is the object that a cluster's node runs on."""
 
     host: Host
     namespace: str
-    link: str  # its end on the bridge
+    link: str  # its end at the bridge
 
     def run(self, *command: str) -> str:
-        """Run a command there; return what it prints."""
+        """Run a command on the host and return its output."""
         return _run(*self.host.enter, *command)
 
     def cut(self) -> None:
-        """Cut the host off: what is sent to it or by it is lost, as with a pulled cable."""
+        """Cut the host off: everything sent to it or by it is lost, as with a pulled cable."""
         _run("ip", "link", "set", self.link, "nomaster")
 
     def mend(self) -> None:
-        """Let the host back onto the network."""
+        """Reconnect the host to the network."""
         _run("ip", "link", "set", self.link, "master", self.link.partition("-")[0])
 
     def open_only(self, ports: Sequence[str]) -> None:
-        """Let others connect to these ports ("6379" or "10002-19999") of the host alone. Skips without nftables."""
+        """Allow other hosts to connect only to these ports ("6379" or "10002-19999"). Skips without nftables."""
         if shutil.which("nft") is None:
             pytest.skip("no nftables: on Debian, as root: apt-get install nftables")
         rules = RULES.format(ports=", ".join(ports))
@@ -79,7 +79,7 @@ class NetHost:
 
 @dataclass
 class Network:
-    """A bridge and its hosts; `address` is that of this machine on it."""
+    """A bridge and its hosts. `address` is this machine's address on it."""
 
     bridge: str
     prefix: str
@@ -93,7 +93,7 @@ class Network:
         return f"{self.prefix}.1"
 
     def host(self, delay_s: float = 0.0, bits_per_s: float = 0.0) -> NetHost:
-        """Return a new host. With a delay, its frames arrive so much later in each direction, and at most so fast."""
+        """Return a new host. With a delay, its frames arrive that much later in each direction, at a limited rate."""
         number = len(self.hosts) + 2
         name, link = f"{self.bridge}h{number}", f"{self.bridge}-{number}"
         host = NetHost(Host(f"{self.prefix}.{number}", ("ip", "netns", "exec", name)), name, link)
@@ -113,7 +113,7 @@ class Network:
         return host
 
     def publish(self, url: str) -> str:
-        """Let hosts reach what answers at a loopback address; return the URL with the bridge's address."""
+        """Make a service on loopback reachable to the hosts, and return its URL with the bridge's address."""
         parts = urlsplit(url)
         assert parts.port is not None
         asyncio.run_coroutine_threadsafe(self._listen(parts.port), self._loop).result(10)
@@ -121,7 +121,7 @@ class Network:
 
     async def _listen(self, port: int) -> None:
         async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            with contextlib.suppress(OSError, asyncio.CancelledError):  # the network ends: no error
+            with contextlib.suppress(OSError, asyncio.CancelledError):  # the network is shutting down
                 theirs, ours = await asyncio.open_connection("127.0.0.1", port)
                 await asyncio.gather(_copy(reader, ours), _copy(theirs, writer))
             writer.close()
@@ -140,9 +140,9 @@ class Network:
 
 @contextlib.contextmanager
 def network() -> Iterator[Network]:
-    """Make a bridge, yield its network, end what still runs on its hosts and remove all at the end.
+    """Create a bridge and yield its network. At the end, stop the processes on its hosts and remove everything.
 
-    Skips, with the reason, where that can't be done.
+    Skips with the reason if that is impossible here.
     """
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("network namespaces need root and iproute2")

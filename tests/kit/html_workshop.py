@@ -1,4 +1,4 @@
-"""Reindexes pages of real HTML in one process, as a run does, but without Ray and a crawler."""
+"""Reindexes pages of real HTML in one process, like a run, but without Ray and a crawler."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from pipelines.store import StagedPage, Store
 
 
 class HtmlWorkshop(Workshop):
-    """A workshop whose pages are {path: HTML}; `version` is the pattern that finds a page's version in its URL."""
+    """A workshop whose pages are {path: HTML}. `version` is the pattern for a page's version in its URL."""
 
     def __init__(self, store: Store, name: str = "docs", version: str | None = None, **settings: Any) -> None:
         super().__init__(store, name, **settings)

@@ -1,8 +1,9 @@
-"""An int8 model whose products are exact on any processor: what one with VNNI computes, for tests on one without.
+"""Builds an int8 model with exact products on any processor, to test on CPUs without VNNI.
 
-ONNX Runtime's own products of bytes saturate on a CPU without VNNI. Here they are products of whole numbers held in
-floats, which are exact as long as every sum fits into the mantissa. `jitter` multiplies what is rounded to bytes by at
-most 1 ± jitter: two processors sum floats in different orders, so their activations differ in the last digits.
+It computes the results of a CPU with VNNI. On other CPUs, ONNX Runtime's own byte products saturate. Here they are
+products of whole numbers in floats, which are exact as long as every sum fits into the mantissa. `jitter` multiplies
+the values before rounding by at most 1 ± jitter: two processors sum floats in different orders, so their activations
+differ in the last digits.
 """
 
 from pathlib import Path
@@ -11,11 +12,11 @@ from typing import Any
 import numpy as np
 
 FLOAT, DOUBLE = 1, 11
-EXACT_IN_FLOAT = 2**24 // (127 * 128)  # so many products of a byte and a signed byte can't add up to more
+EXACT_IN_FLOAT = 2**24 // (127 * 128)  # that many products of a byte and a signed byte cannot sum to more
 
 
 def write_exact(int8: Path, target: Path, jitter: float = 0.0) -> Path:
-    """Write the model that `quantise` wrote to `int8` with exact products to `target`, and return that."""
+    """Rewrite the model `int8`, written by `quantise`, with exact products. Save it as `target`, and return that."""
     import onnx
     from onnx import helper, numpy_helper
 

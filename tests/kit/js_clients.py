@@ -1,4 +1,4 @@
-"""Clients of OpenAI's API in JavaScript, which npm installs once into the virtual environment; tests/data has them."""
+"""Runs JavaScript clients of OpenAI's API (in tests/data), which npm installs once into the virtual environment."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ INSTALL_S, ASK_S = 300, 120
 
 @functools.cache
 def installed() -> Path:
-    """The folder with the scripts and their packages. Skips the test where there is no npm, or no registry for it."""
+    """Return the folder with the scripts and their packages. Skips the test without npm or without its registry."""
     if not shutil.which("npm"):
         pytest.skip("npm is not installed")
     FOLDER.mkdir(exist_ok=True)
@@ -31,7 +31,7 @@ def installed() -> Path:
 
 
 def npm(*arguments: str) -> None:
-    """Run npm. Skips the test where it fails."""
+    """Run npm. Skips the test if it fails."""
     try:
         subprocess.run(["npm", *arguments], cwd=FOLDER, check=True, capture_output=True, text=True, timeout=INSTALL_S)
     except (subprocess.SubprocessError, OSError) as error:
@@ -39,7 +39,7 @@ def npm(*arguments: str) -> None:
 
 
 def ask_by(client: str, base_url: str, key: str) -> Any:
-    """What the script of a client prints."""
+    """Run a client's script and return its output."""
     command = ["node", "run.mjs", client, base_url, key]
     ran = subprocess.run(command, check=False, cwd=installed(), capture_output=True, text=True, timeout=ASK_S)
     assert ran.returncode == 0, ran.stderr
@@ -47,7 +47,7 @@ def ask_by(client: str, base_url: str, key: str) -> Any:
 
 
 def bundle(client: str) -> str:
-    """The script of a client for a page, whose `clients.run` it is."""
+    """Return a client's script as a bundle for a page, which calls it as `clients.run`."""
     command = ["npx", "--no-install", "esbuild", f"{client}.mjs", "--bundle", "--format=iife", "--global-name=clients"]
     ran = subprocess.run(command, check=False, cwd=installed(), capture_output=True, text=True, timeout=ASK_S)
     assert ran.returncode == 0, ran.stderr

@@ -1,6 +1,6 @@
-"""What a reader of Markdown sees and copies, without active links to other hosts: what a filter of answers has to keep.
+"""Extracts the text that a filter of answers must keep: everything except active links to other hosts.
 
-Knows Markdown as markdown-it reads it; nothing of the filter.
+Follows markdown-it's reading of Markdown and knows nothing about the filter.
 """
 
 import re
@@ -12,8 +12,8 @@ from markdown_it.token import Token
 from pipelines.page.parser import keep_short_rows
 
 _PARSER = keep_short_rows(MarkdownIt("commonmark").enable(["table", "strikethrough"]))
-# A URL that a reader's software may open, or what is put in its place, with the parentheses in which a filter shows the
-# target of a link.
+# A URL that a reader's software may open, or its replacement, with the parentheses in which a filter shows a link's
+# target.
 _URL = re.compile(
     r"(?i)\(link removed\)|"
     r"\s?\(?(?:(?:https?|s?ftps?|wss?|mailto):[\w/\\]|www\.)[^\s<>\"'`|]*|(?<![:\w/\\])//\w[^\s<>\"'`|]*"
@@ -21,9 +21,9 @@ _URL = re.compile(
 
 
 def kept(markdown: str, host: str) -> list[str]:
-    """Return the parts of a text that must not change: listings letter for letter, lines without white space.
+    """Return the parts of a text that must not change: listings verbatim, other lines without white space.
 
-    Left out is every URL that does not begin with `host`, whether it is a link's target or written out.
+    Every URL that does not begin with `host` is left out, both as a link's target and in the text.
     """
     return [part for token in _PARSER.parse(markdown) for part in _parts(token, host)]
 

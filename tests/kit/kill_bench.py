@@ -1,6 +1,6 @@
-"""A run of `python -m jobs.reindex` in its own process, to be killed, and the comparison with an undisturbed one.
+"""Runs `python -m jobs.reindex` in its own process, kills it, and compares the result with an undisturbed run.
 
-A thousand small pages, a model that records every text, and an embedded Postgres with a database for each case.
+Uses a thousand small pages, a model that records every text, and an embedded Postgres with one database per case.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ from pipelines.indexing.summary import ReindexSummary
 from pipelines.store import BuildResources, Store
 
 ROOT = Path(__file__).parents[2]
-PAGES, BLOCK = 1_000, 50  # many blocks: some are stored and some are not when the kill comes
+PAGES, BLOCK = 1_000, 50  # many blocks, so that only some of them are stored when the kill comes
 SECONDS_PER_TEXT = 0.006
 RUN_S = 240.0
 _numbers = itertools.count(1)
@@ -47,7 +47,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Kill:
-    """One kill: the victim, the vectors stored by then, the moment."""
+    """One kill: the victim, the number of vectors stored by then, and the time."""
 
     what: str
     pid: int
@@ -57,7 +57,7 @@ class Kill:
 
 @dataclass
 class Bench:
-    """Shared by all cases: corpus, the server's folder, model, the undisturbed index, the rows of the final table."""
+    """State shared by all cases: corpus, server folder, model, the undisturbed index, the rows of the final table."""
 
     file: Path
     home: Path
@@ -70,7 +70,7 @@ class Bench:
         return new_database(self.home, f"kills_{next(_numbers)}")
 
     def reindex(self, database: str) -> ReindexSummary:
-        """Run undisturbed, in this process."""
+        """Run undisturbed in this process."""
         options = ReindexOptions(resources=BuildResources("64MB", 0), no_ray=True, embedding_url=self.model.url)
         with Store(database) as store:
             store.migrate()
@@ -79,7 +79,7 @@ class Bench:
 
 @contextlib.contextmanager
 def kill_bench(tmp_path_factory: pytest.TempPathFactory, config: pytest.Config) -> Iterator[Bench]:
-    """Index the corpus undisturbed, yield the bench, and leave its table."""
+    """Index the corpus undisturbed, yield the bench, and print its table."""
     folder, home = tmp_path_factory.mktemp("corpus"), tmp_path_factory.mktemp("home")
     for page in range(PAGES):
         text = f"Subject {page * 7919 % 100_003} is treated on this page, and so is matter {page * 104_729 % 99_991}."
@@ -102,7 +102,7 @@ def kill_bench(tmp_path_factory: pytest.TempPathFactory, config: pytest.Config) 
 
 
 class Run:
-    """`python -m jobs.reindex` in its own process. On exit, kills whatever is left of it."""
+    """`python -m jobs.reindex` in its own process. Kills everything that is left of it on exit."""
 
     def __init__(self, bench: Bench, database: str) -> None:
         self.bench, self.database, self.mark = bench, database, f"run-{os.getpid()}-{next(_numbers)}"
@@ -126,23 +126,23 @@ class Run:
         self.process.wait()
 
     def finish(self) -> dict:
-        """Wait for its end; return the summary."""
+        """Wait for the run to end and return its summary."""
         out, said = self.process.communicate(timeout=RUN_S)
         assert self.process.returncode == 0, said
         return json.loads(out.strip().splitlines()[-1])
 
     def processes(self, command: str = "") -> list[int]:
-        """Return the pids of this run, driver and Ray, whose command line holds `command`."""
+        """Return the pids of this run (driver and Ray) whose command line contains `command`."""
         return marked(f"RAYDEX_TEST_RUN={self.mark}", command)
 
     def until(self, least: float, most: float) -> None:
-        """Wait until a random share between `least` and `most` of the vectors is stored, and a little longer.
+        """Wait until a random share of the vectors between `least` and `most` is stored, and a little longer.
 
-        The model rests some blocks before the last text: there is still work when the kill comes, however slow this
-        process is and however long the vectors wait for Postgres.
+        The model pauses a few blocks before the last text, so there is still work to do when the kill comes, even if
+        this process is slow or the vectors wait for Postgres.
         """
         share = self.bench.random.uniform(least, most)
-        # One block more than `most` takes: that of a killed actor may have been embedded for nobody.
+        # One block more than `most`: the block of a killed actor may have been embedded in vain.
         blocks = min(math.ceil(most * PAGES / BLOCK) + 1, PAGES // BLOCK - 1)
         self.bench.model.rest_after(blocks * BLOCK, self.began)
         eventually(lambda: self.process.poll() is not None or len(stored_hashes(self.database)) >= share * PAGES,
@@ -169,7 +169,7 @@ def index_of(database: str) -> dict[str, dict]:
 
 
 def compare(expected: dict[str, dict], database: str) -> str:
-    """Assert that the index equals the undisturbed one; return the comparison in words."""
+    """Assert that the index equals the undisturbed one, and return the comparison in words."""
     index = index_of(database)
     assert index.keys() == expected.keys()
     cosines = []
@@ -182,7 +182,7 @@ def compare(expected: dict[str, dict], database: str) -> str:
 
 
 def report(bench: Bench, database: str, kill: Kill, finished: str) -> None:
-    """Assert that nothing was lost, doubled or embedded twice; add a row to the table."""
+    """Assert that nothing was lost, duplicated or embedded twice, and add a row to the table."""
     twice = len(kill.stored & set(bench.model.hashes(since=kill.at)))
     bench.table.append((
         f"{kill.what} ({kill.pid})", f"{len(kill.stored)} of {PAGES} vectors stored", "yes: gone", finished,

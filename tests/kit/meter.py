@@ -1,4 +1,4 @@
-"""Measures what a run costs while it goes on: processor time and memory of its processes, by what they do.
+"""Measures the cost of a run while it is running: CPU time and memory of its processes by role.
 
 with Meter({"driver": run.pid, "Postgres": postmaster}, nodes=[...]) as meter:
     ...
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import psutil
 
 LOOK_S = 1.0
-# What stands in a command line, and what such a process is to a run; the first that fits.
+# Substring of a command line, and the role of such a process in a run. The first match counts.
 ROLES = {
     "crawling.spider": "crawler",
     "EmbedTexts": "embedding",
@@ -28,7 +28,7 @@ ROLES = {
 
 @dataclass(frozen=True)
 class Sample:
-    """What was seen at one moment: seconds since the start, bytes by role (PSS: shared ones count in parts)."""
+    """One sample: seconds since the start, bytes by role (PSS: shared pages count proportionally)."""
 
     at: float
     memory: Mapping[str, int]
@@ -36,7 +36,7 @@ class Sample:
 
 @dataclass
 class Meter:
-    """Looks every second at the processes below `roots`, which are named by their role where ROLES has none."""
+    """Samples the processes below `roots` every second. A process gets its root's role if ROLES has none."""
 
     roots: Mapping[str, int]
     memory_every_s: float = 10.0
@@ -46,7 +46,7 @@ class Meter:
 
     @property
     def cpu_s(self) -> Counter[str]:
-        """Seconds of processor time by role, until now."""
+        """CPU seconds so far by role."""
         seconds = Counter[str]()
         for (role, *_), spent in list(self._cpu.items()):
             seconds[role] += spent

@@ -1,11 +1,11 @@
-"""What somebody has who meets Raydex for the first time: a fresh clone, its environment, an empty HOME, `raydex demo`.
+"""Reproduces a newcomer's machine: a fresh clone, its environment, an empty HOME, and `raydex demo`.
 
     with ground() as land:
         place = land.settle("closed/raydex")
         try_demo(place)
 
-The environment is a hard-linked copy of the one that runs the tests, and moves from clone to clone; in each of them
-Raydex itself is installed anew. The documentation of a clone is cut to one page, whose index is made soon.
+The environment is a hard-linked copy of the tests' own environment. It moves from clone to clone, and Raydex itself is
+reinstalled in each of them. A clone's documentation is reduced to one page, which is indexed quickly.
 """
 
 import os
@@ -30,15 +30,15 @@ from jobs.documentation import BESIDE
 # The page that answers the demo's question.
 KEPT_PAGE = "freshness.md"
 ANSWERED = "Ctrl-C stops everything"
-# What of the tests' own environment a newcomer has.
+# The parts of the tests' own environment that a newcomer has.
 USUAL = ("PATH", "LANG", "TERM", "OMP_NUM_THREADS", "PIP_CONFIG_FILE", "PIP_CERT", "SSL_CERT_FILE")
 
 
 @dataclass
 class Place:
-    """A clone in `folder` with its environment, and an empty `home`; `within` are the words that lead there.
+    """A clone in `folder` with its environment, and an empty `home`. `within` is a command prefix.
 
-    `account` is the user's, None for that of the tests.
+    `account` is the user, or None for the tests' own account.
     """
 
     folder: Path
@@ -52,7 +52,7 @@ class Place:
         return self.folder / ".venv" / "bin" / "raydex"
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
-        """Start `raydex …` there, as the account."""
+        """Start `raydex …` there under the account."""
         return subprocess.Popen(
             [*self.within, str(self.raydex), *words],
             env=self.variables(),
@@ -61,11 +61,11 @@ class Place:
         )  # fmt: skip
 
     def variables(self) -> dict[str, str]:
-        """Return the environment of a command there."""
+        """Return the environment variables of a command there."""
         return usual_environment() | {"HOME": str(self.home)} | as_account(self.account) | self.environment
 
     def left(self) -> list[int]:
-        """Return the processes that were started there and still run."""
+        """Return the processes that were started there and are still running."""
         return marked(f"HOME={self.home}")
 
 
@@ -78,7 +78,7 @@ def as_account(account: str | None) -> dict[str, str]:
 
 
 class Ground:
-    """A `folder` that every account may enter, unlike pytest's, with one environment."""
+    """A `folder` that every account can enter, unlike pytest's, with one environment."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -89,13 +89,13 @@ class Ground:
             subprocess.run(["cp", "-a", sys.prefix, str(self._environment)], check=True)
 
     def clone(self, clone: str) -> Place:
-        """Clone the repository; HOME is a new folder beside it. There is no environment yet. Skips without git."""
+        """Clone the repository, without an environment, and create a new HOME next to it. Skips without git."""
         folder, home = self.folder / clone, (self.folder / clone).with_name("home of a user")
         clone_repository(folder, home, 0o022)
         return Place(folder, home)
 
     def settle(self, clone: str, account: str | None = None, umask: int = 0o022) -> Place:
-        """Clone the repository and move the environment there; HOME is a new folder beside it. Skips without git."""
+        """Clone the repository, move the environment there and create a new HOME next to it. Skips without git."""
         python = reachable_python() if account else Path(sys.executable).resolve()
         folder, home = self.folder / clone, (self.folder / clone).with_name("home of a user")
         clone_repository(folder, home, umask)
@@ -108,7 +108,7 @@ class Ground:
         return Place(folder, home, account=account)
 
     def _give_models(self, clone: Path, data: Path, account: str | None) -> None:
-        """Put into `data` what `make models` makes, which is made once: it takes longer than all else."""
+        """Put the output of `make models` into `data`. It is made once, because it takes longer than all the rest."""
         made = self.folder / "made"
         if not made.exists():
             (clone / ".venv" / ".installed").touch()
@@ -122,14 +122,14 @@ class Ground:
 
 @contextmanager
 def ground() -> Iterator[Ground]:
-    """Yield a ground; all on it goes at the end."""
+    """Yield a ground, and remove everything on it at the end."""
     with tempfile.TemporaryDirectory(prefix="raydex-new-", dir="/tmp", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
         yield Ground(Path(folder))
 
 
 def clone_repository(folder: Path, home: Path, umask: int) -> None:
-    """Clone what is committed, and make the empty folder `home`. Skips without git."""
+    """Clone the committed state, and create the empty folder `home`. Skips without git."""
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("no clone without git")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def clone_repository(folder: Path, home: Path, umask: int) -> None:
 
 
 def install(folder: Path, python: Path) -> None:
-    """Install Raydex into the environment of a clone, which runs the interpreter `python` from now on."""
+    """Install Raydex into a clone's environment, which uses the interpreter `python` from then on."""
     venv = folder / ".venv"
     for name in ("python", "python3", f"python3.{sys.version_info.minor}"):
         (venv / "bin" / name).unlink(missing_ok=True)
@@ -158,7 +158,7 @@ def install(folder: Path, python: Path) -> None:
 
 
 def pip(folder: Path, *words: str) -> None:
-    """Run pip of the environment of a clone."""
+    """Run the pip of a clone's environment."""
     command = [str(folder / ".venv" / "bin" / "python"), "-m", "pip", "--quiet", *words]
     environment = usual_environment() | {"HOME": "/nonexistent", "PIP_ROOT_USER_ACTION": "ignore"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -166,13 +166,13 @@ def pip(folder: Path, *words: str) -> None:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file anew: other names of it keep what they have."""
+    """Replace a file. Its other hard links keep the old content."""
     path.unlink(missing_ok=True)
     path.write_text(text)
 
 
 def reachable_python() -> Path:
-    """Return the interpreter of the tests, or one of its version that every account may run. Skips if there is none."""
+    """Return the tests' interpreter, or one of the same version that every account can run. Skips if there is none."""
     name = f"python3.{sys.version_info.minor}"
     folders = ("/usr/bin", "/usr/local/bin", *os.environ["PATH"].split(":"))
     for path in (Path(sys.executable), *(Path(folder, name) for folder in folders)):
@@ -192,7 +192,7 @@ def _group(account: str | None) -> int | None:
 
 
 def try_demo(place: Place, source: str = "/freshness.html#freshness") -> str:
-    """Run the demo up to an answer that cites `source`, then Ctrl-C; nothing runs on. Return what it said."""
+    """Run the demo until an answer cites `source`, then press Ctrl-C. Nothing may keep running. Return the output."""
     process, said = place.start("demo", "--no-llm", "--port", *free_ports(1)), ""
     try:
         assert process.stdout is not None
@@ -214,7 +214,7 @@ def try_demo(place: Place, source: str = "/freshness.html#freshness") -> str:
 
 
 def refused_demo(place: Place) -> str:
-    """Run a demo that can't work here; nothing runs on. Return what it said."""
+    """Run a demo that cannot work here. Nothing may keep running. Return the output."""
     process = place.start("demo", "--no-llm", "--once", "--port", *free_ports(1))
     try:
         said, _ = process.communicate(timeout=600)

@@ -1,4 +1,4 @@
-"""A collection of HTML files with its file, and nights over it, in this process."""
+"""Creates a collection of HTML files and runs nights over it in this process."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ BASE = "https://docs.test/"
 
 
 class Nights:
-    """A collection of HTML files with its file, and nights over it."""
+    """A collection of HTML files, and nights over it."""
 
     def __init__(self, folder: Path, jobs: Jobs) -> None:
         self.folder, self.jobs, self.file = folder, jobs, folder / "docs.yaml"

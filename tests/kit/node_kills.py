@@ -1,6 +1,6 @@
-"""Runs on clusters whose nodes are killed: a crawled site, what was fetched and embedded how often, the quiet index.
+"""Runs on clusters whose nodes are killed, counts fetches and embeddings, and compares with an undisturbed run.
 
-The site's server and the model's endpoint count; each case has a cluster, a database and a model of its own.
+The site's server and the model's endpoint count requests. Each case has its own cluster, database and model.
 """
 
 import contextlib
@@ -36,8 +36,8 @@ RUN_S = 700.0
 SPIDER = "crawling.spider"
 HEAD = ("what died", "pages stored, texts embedded by then", "finished by", "stored pages asked for again",
         "pages asked for twice in all", "texts twice", "seconds, lost of them", "what the run said")  # fmt: skip
-# Ray gives a driver the head's raylet if it finds one in the machine's process table, as it does here; on a cluster of
-# machines a driver has that of its own node.
+# Ray gives a driver the head's raylet if it finds one among the machine's processes, as it does here. On a cluster of
+# several machines, a driver gets its own node's raylet.
 DRIVER = """
 import os, runpy, sys, ray
 ray.init(os.environ["RAY_ADDRESS"], _node_ip_address=sys.argv.pop(1), log_to_driver=False, logging_level="ERROR")
@@ -47,7 +47,7 @@ runpy.run_module("jobs.reindex", run_name="__main__")
 
 @dataclass
 class Command:
-    """A command in a process of its own; what it says is in `log`."""
+    """A command in its own process. `log` has its output."""
 
     process: "subprocess.Popen[bytes]"
     log: Path
@@ -61,7 +61,7 @@ class Command:
 
 @dataclass
 class NodeBench:
-    """Shared by all cases: site, database server, the quiet run's index and seconds, the rows of the final table."""
+    """State shared by all cases: site, database server, the undisturbed index and duration, the final table."""
 
     folder: Path
     server: DatabaseServer
@@ -72,7 +72,7 @@ class NodeBench:
 
     @contextlib.contextmanager
     def case(self, name: str, net: Network | None = None, **variables: str) -> Iterator["Case"]:
-        """Yield a cluster of a head without CPUs and two workers, to run on; `variables` are those of all its nodes."""
+        """Yield a cluster of a head without CPUs and two workers. `variables` are set on all its nodes."""
         folder = self.folder / name.replace(" ", "-")
         folder.mkdir()
         hosts = [net.host().host if net else None for _ in range(3)]
@@ -93,7 +93,7 @@ class NodeBench:
 
 @dataclass
 class Case:
-    """One case: runs are started, nodes killed, and the end compared with the quiet run."""
+    """One case: starts runs, kills nodes, and compares the result with the undisturbed run."""
 
     bench: NodeBench
     name: str
@@ -119,7 +119,7 @@ class Case:
         self.model_url = self.reached(self.model.url)
 
     def reached(self, url: str) -> str:
-        """Return the URL at which nodes reach what this process serves at `url`."""
+        """Return the URL at which nodes reach a server that this process runs at `url`."""
         return self.net.publish(url) if self.net else url
 
     def add(self, *cpus: float, hosts: Sequence[Host | None] = ()) -> None:
@@ -129,7 +129,7 @@ class Case:
     # ------------------------------------------------------------------------------------------ runs
 
     def run(self, driver: RayNode | None = None) -> Command:
-        """Start a run; with `driver` on that node, else beside the head."""
+        """Start a run on the node `driver`, or next to the head without one."""
         words = ["-m", "jobs.reindex"] if driver is None else ["-c", DRIVER, driver.host.address]
         enter = (driver or self.nodes.head).host.enter
         mark = {} if driver is None else {"RAYDEX_TEST_NODE": driver.mark}
@@ -144,7 +144,7 @@ class Case:
         return self.commands[-1]
 
     def message(self) -> str:
-        """Return the last line of the first run, if it failed and was not killed with its node, and its code."""
+        """Return the first run's last line, if it failed and was not killed with its node, and its exit code."""
         first = self.commands[0]
         code = first.process.returncode
         lines = [line.strip() for line in first.said().splitlines() if line.strip() and "(raylet)" not in line]
@@ -153,7 +153,7 @@ class Case:
     # ------------------------------------------------------------------------------------------ moments and victims
 
     def until(self, pages: float, texts: float) -> None:
-        """Wait until these shares of the pages are stored, and of the texts embedded."""
+        """Wait until these shares of the pages are stored and of the texts embedded."""
         run = self.commands[-1]
 
         def there() -> bool:
@@ -163,13 +163,16 @@ class Case:
         eventually(there, f"{pages:.0%} are stored and {texts:.0%} embedded", RUN_S)
 
     def pages(self) -> set[str]:
-        """Return the paths of pages whose bodies are stored."""
+        """Return the paths of pages with a stored body."""
         with psycopg.connect(self.database, autocommit=True) as connection:
             rows = connection.execute("select url from page where body is not null").fetchall()
         return {"/" + url.split("/", 3)[3] for (url,) in rows}
 
     def worker(self, command: str, *, crawls: bool | None = None) -> RayNode:
-        """Return a node that has a process with `command` in its command line, once there is one that crawls or not."""
+        """Wait for a node with `command` in a process's command line, and return it.
+
+        `crawls` restricts the search to nodes that do, or do not, run a crawler.
+        """
 
         def found() -> list[RayNode]:
             nodes = [node for node in self.nodes.nodes if node.pids(command)]
@@ -179,17 +182,17 @@ class Case:
         return found()[0]
 
     def publishing(self) -> None:
-        """Wait until the run makes its index."""
+        """Wait until the run builds its index."""
         with psycopg.connect(self.database, autocommit=True) as connection:
             query = "select exists (select from pg_tables where tablename ~ '^chunk_[0-9]+$')"
             eventually(lambda: connection.execute(query).fetchone() == (True,), "the run publishes", RUN_S)
 
     def restart_head(self) -> None:
-        """Start the head again, with its address, ports and variables."""
+        """Restart the head with the same address, ports and variables."""
         self.nodes.start_head(0, self.nodes.head.host, (), self.variables)
 
     def kill(self, kill: Callable[[], object]) -> None:
-        """Note what is stored by now, and kill."""
+        """Record the numbers stored so far, and kill."""
         self.stored, self.requests_before_kill = self.pages(), len(self.bench.site.requests)
         self.at_kill = f"{len(self.stored)}, {len(set(self.model.hashes()))}"
         kill()
@@ -197,7 +200,7 @@ class Case:
     # ------------------------------------------------------------------------------------------ the end
 
     def index(self) -> set[tuple[str, ...]]:
-        """Return sections, texts and vectors of the live index, with URLs below the site's."""
+        """Return sections, texts and vectors of the live index, with URLs relative to the site."""
         with Store(self.database) as store:
             index = store.live_index("docs").id
         query = sql.SQL("select split_part(url, '/', 4), anchor, title, text, embed_hash, md5(embedding::text) from {}")
@@ -207,7 +210,10 @@ class Case:
             return {*map(tuple, chunks), *map(tuple, connection.execute(pages, [index]).fetchall())}
 
     def report(self, finished_by: str) -> None:
-        """Assert that the index is the quiet one, what was stored not asked for again, little embedded twice."""
+        """Assert that the index equals the undisturbed one and little work was repeated.
+
+        No stored page may be refetched, and few texts embedded twice.
+        """
         seconds = time.monotonic() - self.began
         asked = [r.path for r in self.bench.site.requests[self.requests :]]
         again = {r.path for r in self.bench.site.requests[self.requests_before_kill :]} & self.stored
@@ -224,7 +230,7 @@ class Case:
 
 
 class Pages(dict[str, Route]):
-    """The routes of a site of so many pages in a tree, written as they are asked for; each takes its time."""
+    """The routes of a site with that many pages in a tree, generated on request. Each takes its time."""
 
     def __init__(self, count: int, seconds: float = 0.0) -> None:
         super().__init__({"/robots.txt": Answer("", 404)})
@@ -246,7 +252,7 @@ class Pages(dict[str, Route]):
 
 
 def spelt(number: int) -> str:
-    """Write a number in letters: pages that differ in digits alone are taken for a trap."""
+    """Write a number in letters: pages that differ only in digits would be taken for a trap."""
     return str(number).translate(str.maketrans("0123456789", "aeioubcdfg"))
 
 
@@ -254,8 +260,8 @@ def spelt(number: int) -> str:
 def node_bench(
     tmp_path_factory: pytest.TempPathFactory, server: DatabaseServer, config: pytest.Config
 ) -> Iterator[NodeBench]:
-    """Serve the site, index it quietly on a cluster, yield the bench, leave its table."""
-    with Site(Pages(PAGES, SECONDS_PER_PAGE)) as site:  # the crawl goes on while texts are embedded
+    """Serve the site, index it undisturbed on a cluster, yield the bench, and print its table."""
+    with Site(Pages(PAGES, SECONDS_PER_PAGE)) as site:  # the crawl continues while texts are embedded
         bench = NodeBench(tmp_path_factory.mktemp("node-kills"), server, site)
         with bench.case("nothing") as case:
             assert case.run().wait() == 0, case.commands[0].said()

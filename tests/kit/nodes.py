@@ -1,12 +1,12 @@
-"""Ray clusters of several nodes on this machine, each a `ray start` with folders and an address of its own.
+"""Starts Ray clusters of several nodes on this machine, each with its own `ray start`, folders and address.
 
     with cluster(folder) as ray_cluster:
         worker = ray_cluster.add(cpus=2, gpus=1)
         run(["raydex", "index", …], env=ray_cluster.environment(DATABASE_URL=…))
         worker.kill()
 
-Linux routes all of 127.0.0.0/8 to the loopback device, so every node has an address that no other machine reaches and
-its ports clash with nobody's. A `Host` of another kind, such as a network namespace, gives its own address.
+Linux routes all of 127.0.0.0/8 to the loopback device, so every node has an address that no other machine can reach,
+and its ports conflict with nobody's. Another kind of `Host`, such as a network namespace, provides its own address.
 """
 
 import contextlib
@@ -33,20 +33,20 @@ _marks = itertools.count(1)
 
 @dataclass(frozen=True)
 class Host:
-    """Where nodes run: an address, and what a command starts with to run there."""
+    """A place for nodes: an address, and the command prefix that runs a command there."""
 
     address: str
     enter: Sequence[str] = ()
 
 
 def loopback_host() -> Host:
-    """Return a host of this machine with a loopback address that no other host of this process has."""
+    """Return a host on this machine with a loopback address that this process has not used before."""
     return Host(f"127.{os.getpid() % 200 + 10}.{os.getpid() // 200 % 250}.{next(_addresses)}")
 
 
 @dataclass
 class RayNode:
-    """One node: the processes of one `ray start`, found by a mark in their environment."""
+    """One node: the processes of one `ray start`, which a mark in their environment identifies."""
 
     host: Host
     process: "subprocess.Popen[bytes]"
@@ -55,12 +55,12 @@ class RayNode:
     home: Path  # RAYDEX_HOME of its processes
 
     def pids(self, command: str = "") -> list[int]:
-        """Return the pids of this node whose command line holds `command`."""
+        """Return the pids of this node whose command line contains `command`."""
         return marked(f"{MARK}={self.mark}", command)
 
     def kill(self) -> None:
-        """Kill all processes of the node with -9, as a machine that loses its power."""
-        # The raylet first: it would start new workers for those that die. Then whatever started meanwhile.
+        """Kill all processes of the node with SIGKILL, as if a machine lost its power."""
+        # The raylet goes first, because it would replace dead workers. Then come all processes that started meanwhile.
         while pids := self.pids("raylet/raylet") or self.pids():
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
@@ -81,7 +81,7 @@ class RayNodes:
 
     @property
     def address(self) -> str:
-        """Where drivers and nodes connect to."""
+        """The address that drivers and nodes connect to."""
         return f"{self.head.host.address}:{self.port}"
 
     def environment(self, **variables: str) -> dict[str, str]:
@@ -89,7 +89,7 @@ class RayNodes:
         return os.environ | self._secrets() | {"RAY_ADDRESS": self.address} | variables
 
     def start_head(self, cpus: float, host: Host, flags: Sequence[str], variables: dict[str, str]) -> RayNode:
-        """Start the head (a dead one: again, with the same port)."""
+        """Start the head, or restart a dead one on the same port."""
         own = ["--head", f"--port={self.port}", *flags]
         if not any(flag.startswith("--include-dashboard") or flag.startswith("--dashboard") for flag in flags):
             own.append("--include-dashboard=false")
@@ -99,7 +99,7 @@ class RayNodes:
     def add(
         self, cpus: float = 1, gpus: float = 0, host: Host | None = None, flags: Sequence[str] = (), **variables: str
     ) -> RayNode:
-        """Start a node with these declared resources, and return when the cluster counts it.
+        """Start a node with these declared resources, and return once the cluster counts it.
 
         `variables` are added to the environment of all its processes.
         """
@@ -112,7 +112,8 @@ class RayNodes:
         home = self.folder / f"home-{mark}"
         home.mkdir(parents=True)
         log = home / "ray-start.log"
-        # Sockets lie below the temporary folder, and their paths may have 107 bytes: so it is not below `folder`.
+        # Sockets are below the temporary folder, and their paths can have at most 107 bytes, so it is not below
+        # `folder`.
         (temporary := Path(f"/tmp/rdx/{mark}")).mkdir(parents=True, exist_ok=True)
         command = [*host.enter, *RAY, "start", "--block", "--disable-usage-stats", f"--node-ip-address={host.address}",
                    f"--num-cpus={cpus:g}", f"--num-gpus={gpus:g}", f"--object-store-memory={STORE_BYTES}",
@@ -145,10 +146,10 @@ def cluster(
     port: int | None = None,
     **variables: str,
 ) -> Iterator[RayNodes]:
-    """Start a head with `cpus`, yield the cluster, kill all its nodes at the end.
+    """Start a head with `cpus`, yield the cluster, and kill all its nodes at the end.
 
-    `folder` holds the home folders and logs of the nodes. Without a flag of the dashboard there is none, and no jobs
-    can be submitted. The head listens on `port`, by default a free one.
+    `folder` contains the nodes' home folders and logs. Without a dashboard flag there is no dashboard, and no jobs can
+    be submitted. The head listens on `port`, by default a free one.
     """
     nodes = RayNodes(folder, secrets.token_hex(32), port or free_port())
     try:

@@ -1,4 +1,4 @@
-"""A PageLedger in a JSON-lines file: a crawler process writes it and a test reads it, without a database."""
+"""Implements PageLedger as a JSON-lines file that a crawler process writes and a test reads, without a database."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ Report = TypeVar("Report")
 
 
 def finish(crawl: Generator[list[str], None, Report]) -> tuple[list[str], Report]:
-    """Run a crawl to its end; return the URLs that it named and its report."""
+    """Run a crawl to its end, and return the URLs that it yielded and its report."""
     named: list[str] = []
     while True:
         try:
@@ -24,7 +24,7 @@ def finish(crawl: Generator[list[str], None, Report]) -> tuple[list[str], Report
 
 
 class FileLedger:
-    """Appends one line per batch, so that a line is a transaction; the last row of a URL counts."""
+    """Appends one line per batch, so that a line is a transaction. The last row of a URL wins."""
 
     def __init__(self, path: str):
         self._path = Path(path)
@@ -66,7 +66,7 @@ def _row(page: FetchedPage, run: int, before: dict | None) -> dict:
 
 
 class BrokenLedger(FileLedger):
-    """Fails at the first save, like a database that went away."""
+    """Fails at the first save, as if the database had gone away."""
 
     def save_pages(self, collection: str, run: int, pages: Sequence[FetchedPage]) -> None:
         raise ConnectionError("the ledger went away")

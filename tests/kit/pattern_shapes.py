@@ -1,8 +1,8 @@
-"""Hostile texts for one regular expression, made from its own parts.
+"""Generates hostile texts for one regular expression from its own parts.
 
-A pattern takes long where a repetition can begin at many places, or match the same text in many ways, before it fails.
-So each repetition of a pattern is given what it repeats, again and again, behind what leads to it; and the pattern is
-given its own beginnings, which make a search start again at each.
+A pattern is slow if a repetition can begin at many places, or can match the same text in many ways, before it fails. So
+each repetition of a pattern gets many copies of its own content after a matching prefix. The pattern also gets many
+copies of its own beginnings, each of which restarts a search.
 """
 
 import re
@@ -13,13 +13,13 @@ from typing import Any
 
 from kit.hostile import Shape, repeated
 
-MOST = 40  # shapes of a pattern
+MOST = 40  # shapes per pattern
 REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
-FAILS = ("", "\x00", "\n")  # what may follow: an end, what few patterns match, a line's end
+FAILS = ("", "\x00", "\n")  # continuations: the end, a character that few patterns match, a line break
 
 
 def shapes_of(pattern: Any) -> Mapping[str, Shape]:
-    """Return hostile texts for a compiled pattern of texts, none if its syntax is not that of `re`."""
+    """Return hostile texts for a compiled pattern, or none if its syntax is not that of `re`."""
     try:
         tree = list(parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG & 0x1FF))
     except (re.error, OverflowError, AttributeError):
@@ -36,7 +36,7 @@ def shapes_of(pattern: Any) -> Mapping[str, Shape]:
 
 
 def _repeated(tree: Any, before: str) -> Iterator[tuple[str, str]]:
-    """Yield what each repetition of a tree repeats, and the text that leads to it; the same of two in a row."""
+    """Yield each repetition's content with the text before it, and the same for pairs of repetitions in a row."""
     for number, (kind, value) in enumerate(tree):
         if kind in REPEATS:
             if value[1] > 1:
@@ -63,7 +63,7 @@ def _inner(kind: Any, value: Any) -> list[Any]:
 
 
 def _text(tree: Any) -> str:
-    """Return a short text that a tree matches; what it looks ahead for is left out."""
+    """Return a short text that a tree matches, ignoring look-ahead."""
     return "".join(_one(kind, value) for kind, value in tree)
 
 
@@ -81,7 +81,7 @@ def _one(kind: Any, value: Any) -> str:
 
 
 def _of_class(items: Any) -> str:
-    """Return a character of a class: a letter if it has one."""
+    """Return a character of a class, preferably a letter."""
     tree = parser.SubPattern(parser.State(), [(sre.IN, items)])
     matcher = re._compiler.compile(tree)  # type: ignore[attr-defined]
     return next((sign for sign in LIKELY if matcher.fullmatch(sign)), "a")

@@ -1,4 +1,4 @@
-"""Chunks with their plain text, for tests of what is cut where."""
+"""Provides chunks as plain text, for tests of chunk boundaries."""
 
 from dataclasses import replace
 
@@ -9,13 +9,13 @@ from pipelines.records import Chunk
 
 
 class PlainChunker(Chunker):
-    """A chunker whose chunks have their plain text, and which checks that their Markdown gives it."""
+    """A chunker that returns plain text, and checks that the Markdown of each chunk converts to it."""
 
     def __call__(self, document: Document) -> list[Chunk]:
-        """Return the chunks of a document with their plain text."""
+        """Return a document's chunks with their plain text."""
         plain = [replace(chunk, text=plain_text(chunk.text)) for chunk in super().__call__(document)]
         for chunk in plain:
-            text = chunk.text.lstrip()  # code that a chunk begins with keeps its indentation, which may not be embedded
+            text = chunk.text.lstrip()  # code at the start of a chunk keeps its indentation, which may not be embedded
             before = chunk.embed_text.removesuffix(text)
             assert before + text == chunk.embed_text and not before.rpartition("\n")[2].strip()
         return plain

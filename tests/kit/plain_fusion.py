@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion as it reads in a book: whole hits, copied at every step. What the fast one must equal."""
+"""Implements textbook reciprocal rank fusion on whole hits, as a reference for the fast version."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ PlainList = tuple[str, Sequence[Hit], float]  # leg, hits, weight
 
 
 def fuse_plainly(lists: Sequence[PlainList], k: int, prior: Weigh, preferred: Weigh) -> list[Hit]:
-    """Return all hits, best first; of equal texts the most preferred, with the sources of all."""
+    """Return all hits, best first. Among equal texts, return the preferred one with the sources of all."""
     texts: dict[str, dict] = {}
     for leg, hits, weight in lists:
         groups: dict[str, list[Hit]] = {}
@@ -32,7 +32,7 @@ def fuse_plainly(lists: Sequence[PlainList], k: int, prior: Weigh, preferred: We
 
 
 def _as_hit(text: dict) -> tuple[tuple[float, int, str, str], Hit]:
-    """Return the hit of a text and the key that it is sorted by."""
+    """Return a text's hit and its sort key."""
     _, rank, name, first = min(text["firsts"], key=lambda one: one[:3])
     score = float(f"{text['score']:.11e}")
     sources = [first.source, *sorted({hit.source for hit in text["hits"]} - {first.source})]

@@ -1,6 +1,6 @@
-"""Runs pgbouncer in front of a database, as hosted Postgres often has a pooler in front.
+"""Runs pgbouncer in front of a database, because hosted Postgres often has a pooler.
 
-pgbouncer comes with the system (Debian: `apt-get install pgbouncer`); tests are skipped where it is missing.
+pgbouncer comes with the system (Debian: `apt-get install pgbouncer`). Tests skip if it is missing.
 """
 
 import os
@@ -23,7 +23,7 @@ needs_pgbouncer = pytest.mark.skipif(not PROGRAM, reason="pgbouncer is not insta
 
 @contextmanager
 def run_pooler(url: str, mode: str = "transaction", **settings: object) -> Iterator[str]:
-    """Yield a URL of the database of `url` behind a pgbouncer whose `pool_mode` is `mode`."""
+    """Yield a URL of the database `url` through a pgbouncer with this `pool_mode`."""
     server = urlsplit(url)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -58,7 +58,7 @@ def run_pooler(url: str, mode: str = "transaction", **settings: object) -> Itera
 
 
 def _ready(url: str, pooler: "subprocess.Popen[bytes]", log: Path) -> str:
-    """Return `url` once it answers."""
+    """Return `url` once the pooler answers."""
     deadline = time.monotonic() + 30.0
     while pooler.poll() is None and time.monotonic() < deadline:
         try:

@@ -1,4 +1,4 @@
-"""Kills processes and waits for what must follow; fills the disk of this process."""
+"""Kills processes and waits for the consequences, and simulates a full disk for this process."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def alive(pid: int) -> bool:
 
 
 def marked(mark: str, command: str = "") -> list[int]:
-    """Return the living processes that have `mark`, NAME=value, in their environment and `command` in their command."""
+    """Return the living processes with `mark` (NAME=value) in their environment and `command` in their command line."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -32,7 +32,7 @@ def marked(mark: str, command: str = "") -> list[int]:
 
 
 def kill_9(*pids: int) -> None:
-    """Kill with -9 and wait until all are gone."""
+    """Send SIGKILL and wait until all processes are gone."""
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     eventually(lambda: not any(map(alive, pids)), f"{pids} are gone")
@@ -44,12 +44,12 @@ def postmaster(home: Path) -> int:
 
 
 def keeper(home: Path) -> int:
-    """Return the pid of the process that owns the embedded Postgres under `home`: its parent."""
+    """Return the pid of the process that owns the embedded Postgres under `home`, its parent."""
     return int(Path(f"/proc/{postmaster(home)}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
 def is_kept(home: Path) -> bool:
-    """Return whether the keeper that wrote down the URL owns the server; another one would start it anew."""
+    """Return whether the keeper that recorded the URL owns the server. Another keeper would restart it."""
     try:
         return int(json.loads((home / "postgres.json").read_text())["keeper"]) == keeper(home)
     except (OSError, ValueError):
@@ -57,7 +57,7 @@ def is_kept(home: Path) -> bool:
 
 
 def keep_down(home: Path, seconds: float) -> None:
-    """Kill the embedded Postgres under `home` with -9, and have its keeper start it again `seconds` later."""
+    """Kill the embedded Postgres under `home`, and make its keeper restart it only after `seconds`."""
     owner = keeper(home)
     os.kill(owner, signal.SIGSTOP)
     try:
@@ -68,7 +68,7 @@ def keep_down(home: Path, seconds: float) -> None:
 
 
 def eventually(holds: Callable[[], bool], what: str, within_s: float = 120.0) -> float:
-    """Wait until `holds`; return the seconds it took."""
+    """Wait until `holds` returns true, and return the seconds that it took."""
     began = time.monotonic()
     while not holds():
         assert time.monotonic() - began < within_s, f"not within {within_s:g} s: {what}"
@@ -77,13 +77,13 @@ def eventually(holds: Callable[[], bool], what: str, within_s: float = 120.0) ->
 
 
 def kill_seed() -> int:
-    """Return RAYDEX_KILL_SEED, which repeats the moments of an earlier run, or a random number."""
+    """Return RAYDEX_KILL_SEED, which repeats the kill times of an earlier run, or a random number."""
     return int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))
 
 
 @contextmanager
 def full_disk(after_bytes: int) -> Iterator[None]:
-    """Let no file of this process grow beyond so many bytes: writing fails as on a full disk."""
+    """Limit every file of this process to that many bytes, so that writing fails as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (after_bytes, hard))  # Python ignores the signal that comes with it
     try:

@@ -1,4 +1,4 @@
-"""Language models for tests: one with queued replies, one that streams parts."""
+"""Provides language models for tests: one with queued replies, and one that streams parts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -11,10 +11,10 @@ QueuedReply = str | Exception | Callable[[str], str]
 
 
 class QueuedModel:
-    """Gives `replies` in turn, the last one forever: a text, an error to raise, or a function of the user prompt.
+    """Gives `replies` in turn, and repeats the last one: a string, an error or a function of the prompt.
 
-    Words are its tokens; each call costs 0.25 dollars. `asked` holds the messages of every call, `most` the number of
-    calls that ran at once.
+    Its tokens are words, and each call costs 0.25 dollars. `asked` has the messages of every call, `most` the maximum
+    number of concurrent calls.
     """
 
     context_share = 0.5
@@ -51,7 +51,7 @@ class QueuedModel:
 
 
 class Says:
-    """A model that says `parts`, then breaks with `error` or hangs; it keeps what it was asked."""
+    """A model that streams `parts`, then raises `error` or hangs. It records its prompts."""
 
     model, context_window, context_share, max_tokens = "says", 4000, 0.5, 200
 

@@ -1,6 +1,6 @@
-"""Receivers of notices on loopback: an HTTP server that takes posts, a mail server that takes messages.
+"""Runs receivers of notices on loopback: an HTTP server for posts and a mail server for messages.
 
-Both are threads; what they took is there once the sender has its reply.
+Both run in threads. A notice is available once its sender has the reply.
 """
 
 import json
@@ -18,7 +18,7 @@ from kit.web import Answer, Handler, Running, Server
 
 @dataclass
 class Post:
-    """A request as it came."""
+    """A received request."""
 
     headers: dict[str, str]
     body: bytes
@@ -29,7 +29,7 @@ class Post:
 
 
 class WebhookReceiver(Server):
-    """Takes every post into `posts` and answers with the next of `statuses`, 204 once there is none."""
+    """Stores every post in `posts`, and replies with the next of `statuses`, then with 204."""
 
     def __init__(self, *statuses: int, headers: dict[str, str] | None = None) -> None:
         super().__init__()
@@ -52,9 +52,9 @@ class Mail:
 
 
 class MailReceiver(Running):
-    """Speaks as much SMTP as a client needs: takes messages into `mails`, but refuses the receivers in `refused`.
+    """Speaks enough SMTP for a client: stores messages in `mails`, and refuses the recipients in `refused`.
 
-    With a `certificate` (and its key, in one file) it speaks TLS from the start, and wants the `login` "user:password".
+    With a `certificate` (and its key, in one file) it uses TLS from the start and requires the `login` "user:password".
     """
 
     def __init__(self, *refused: str, certificate: Path | None = None, login: str = "") -> None:

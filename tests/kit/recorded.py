@@ -1,4 +1,4 @@
-"""Recorded questions: what a service writes down of an answer, made in one line."""
+"""Creates recorded questions, as the service stores them, in one line."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,7 +11,7 @@ OF_QUESTION = set(RecordedQuestion.__dataclass_fields__) - {"answer"}
 
 
 def hit_at(source: str, **more: Any) -> Hit:
-    """A hit with this source, `url#anchor`."""
+    """Return a hit with this source, `url#anchor`."""
     url, _, anchor = source.partition("#")
     return Hit(**{"chunk_id": "", "url": url, "anchors": (anchor,) if anchor else (), "sources": (source,), **more})
 
@@ -27,9 +27,9 @@ def recorded(
     standalone: str = "",
     **more: Any,
 ) -> RecordedQuestion:
-    """A question with an answer that cites the sources `cited` and was made from the hits (or sources) `found`.
+    """Return a question with an answer that cites the sources `cited`, from the hits (or sources) `found`.
 
-    Without an answer if there is an `error`; `more` are fields of either.
+    With an `error` there is no answer. `more` sets other fields.
     """
     of_question = {name: value for name, value in more.items() if name in OF_QUESTION}
     of_answer = {name: value for name, value in more.items() if name not in OF_QUESTION}

@@ -1,4 +1,4 @@
-"""Runs `jobs.reindex` and its sisters in this process, on a tiny documentation site."""
+"""Runs `jobs.reindex` and related jobs in this process, on a tiny documentation site."""
 
 import html
 import importlib
@@ -17,7 +17,7 @@ from pipelines.store import Store
 
 
 def html_page(title: str, sections: Sections, head: str = "", links: tuple[str, ...] = ()) -> str:
-    """Return a page as Sphinx writes it: each section has its id."""
+    """Return a page in Sphinx's HTML, with an id for each section."""
     parts = "".join(
         f'<section id="{anchor}"><h2>{anchor.title()}</h2><p>{html.escape(text)}</p></section>'
         for anchor, text in sections.items()
@@ -30,7 +30,7 @@ def html_page(title: str, sections: Sections, head: str = "", links: tuple[str, 
 
 
 def site_sections(pages: int) -> dict[str, dict[str, str]]:
-    """Return pages p00, p01, … of three sections, each with words of its own."""
+    """Return pages p00, p01, … with three sections each, all with different words."""
     return {
         f"p{page:02}": {
             anchor: f"This {anchor} of page {page} treats subject {page * 31 + number} and matter {page * 17 + number}."
@@ -49,7 +49,7 @@ def write_site(folder: Path, site: Mapping[str, Sections]) -> None:
 
 @dataclass
 class JobResult:
-    """How a job ended: exit code, its JSON object, and its messages on standard error."""
+    """The outcome of a job: exit code, JSON object, and messages on standard error."""
 
     code: int
     summary: dict[str, Any]
@@ -58,7 +58,7 @@ class JobResult:
 
 @dataclass
 class Jobs:
-    """Runs jobs on one collection of the database at `url`; `common` are flags of every reindex."""
+    """Runs jobs on one collection of the database at `url`. `common` are flags for every reindex."""
 
     url: str
     capsys: pytest.CaptureFixture[str]
@@ -75,7 +75,7 @@ class Jobs:
         return JobResult(code, json.loads(lines[-1]) if lines else {}, printed.err)
 
     def text(self, verb: str, *flags: object) -> str:
-        """Run a job in this process; return what it prints for a person."""
+        """Run a job in this process, and return its output for people."""
         module = importlib.import_module(f"jobs.{verb}")
         self.capsys.readouterr()
         run_job(module.arguments(), module.run, [*map(str, flags)])
@@ -88,12 +88,12 @@ class Jobs:
         return self.run(verb, "--collection", self.name, *flags)
 
     def rows(self) -> dict[str, tuple[str, str]]:
-        """Return, for each chunk of the live index, its place in the table and the transaction that wrote it."""
+        """Return each live chunk's position in the table and the transaction that wrote it."""
         with Store(self.url) as store:
             return rows_of(store, store.live_index(self.name))
 
     def texts(self) -> dict[str, str]:
-        """Return the text under each source (without its base) of the live index."""
+        """Return the live index's text by source (without the base URL)."""
         with Store(self.url) as store, store.scan_chunks(store.live_index(self.name).id) as (_, hits):
             return {hit.source.split("/", 3)[3]: hit.text for hit in hits}
 

@@ -1,4 +1,4 @@
-"""Prints tables at the end of a test run, also those that were made in workers of pytest-xdist."""
+"""Prints tables at the end of a test run, including those from workers of pytest-xdist."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,14 +10,14 @@ SENT = "tables"
 
 
 def leave_table(config: pytest.Config, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Have this table printed at the end of the run."""
+    """Register this table to be printed at the end of the run."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
     config.stash.setdefault(TABLES, []).append("\n".join(["", title, *lines]))
 
 
 def table(title: str, head: Sequence[str]) -> Any:
-    """Return a fixture: the rows of a table that is printed once the module's tests are over."""
+    """Return a fixture with the rows of a table, which is printed after the module's tests."""
 
     @pytest.fixture(scope="module")
     def rows(request: pytest.FixtureRequest) -> Iterator[list[Sequence[str]]]:
@@ -28,7 +28,7 @@ def table(title: str, head: Sequence[str]) -> Any:
 
 
 class Tables:
-    """Plugin: a worker sends its tables with its results, the main process prints them."""
+    """A plugin: a worker sends its tables with its results, and the main process prints them."""
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if hasattr(session.config, "workeroutput"):

@@ -1,4 +1,4 @@
-"""Clusters that start and end nodes themselves, by Ray's autoscaler and its provider of nodes on this machine."""
+"""Runs clusters that start and stop nodes themselves, with Ray's autoscaler and its provider of local nodes."""
 
 import contextlib
 import json
@@ -13,12 +13,12 @@ NOTHING_TO_DO = (
     "head_start_ray_commands", "worker_start_ray_commands", "initialization_commands", "setup_commands",
     "head_setup_commands", "worker_setup_commands", "cluster_synced_files", "rsync_exclude", "rsync_filter",
 )  # fmt: skip
-HEAD_ID = "f" * 51 + "00000"  # what Ray's provider calls its head
+HEAD_ID = "f" * 51 + "00000"  # the name of the head in Ray's provider
 
 
 @contextlib.contextmanager
 def scaling_cluster(folder: Path, cpus: float, most: int, head_cpus: float) -> Iterator[RayNodes]:
-    """Start a head that starts up to `most` nodes with `cpus` as work waits, and ends those that idle for 6 s."""
+    """Start a head that starts up to `most` nodes with `cpus` while work waits, and stops nodes idle for 6 s."""
     host = loopback_host()
     worker = {"resources": {"CPU": cpus, "object_store_memory": 100_000_000}, "node_config": {}}
     config = {
@@ -27,7 +27,7 @@ def scaling_cluster(folder: Path, cpus: float, most: int, head_cpus: float) -> I
         "idle_timeout_minutes": IDLE_S / 60,
         "upscaling_speed": 4.0,
         "provider": {
-            "type": "external",  # by its own name Ray looks for a file that its wheel lacks
+            "type": "external",  # under its own name, Ray looks for a file that its wheel lacks
             "module": "ray.autoscaler._private.fake_multi_node.node_provider.FakeMultiNodeProvider",
             "use_node_id_as_ip": True,
             "disable_node_updaters": True,

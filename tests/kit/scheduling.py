@@ -1,8 +1,8 @@
 """Distributes test files to the workers of pytest-xdist.
 
-Tests that use the session's Ray go to one worker, first of all, so that it ends when the last of them is done: a Ray
-that does nothing costs a sixth of a processor. The slowest of the others come next, so that the workers end together.
-Files that load torch go to one worker too: it takes a process eight seconds. So do the tests of the house, which parse
+Tests that use the session's Ray go to one worker and run first, so that Ray stops as soon as they are done: an idle Ray
+takes a sixth of a CPU. The slowest other files come next, so that the workers finish together. Files that load torch
+also go to one worker, because loading it takes a process eight seconds. So do the tests in unit/house, which parse
 every file of the project.
 """
 
@@ -35,9 +35,9 @@ class FileScheduling(LoadScopeScheduling):
 
 @functools.cache
 def group_of(test: str) -> str:
-    """Return RAY for a test that uses the session's Ray or Serve itself or by a fixture of its file, else its file.
+    """Return RAY for a test that uses the session's Ray or Serve, directly or by a fixture of its file, else its file.
 
-    Files that load torch are one group. So are the tests of the house.
+    Files that load torch are one group. So are the tests in unit/house.
     """
     file, _, name = test.partition("::")
     using = set() if file.startswith("tests/unit/") else users_of_ray(file)
@@ -50,23 +50,23 @@ def group_of(test: str) -> str:
 
 @functools.cache
 def users_of_ray(file: str) -> set[str]:
-    """Return the tests and fixtures of a file that name the session's Ray or Serve."""
+    """Return the tests and fixtures of a file that use the session's Ray or Serve."""
     return set(USES.findall((ROOT / file).read_text()))
 
 
 @functools.cache
 def names_torch(file: str) -> bool:
-    """Return whether a file names torch, or what loads it or the half of it that is scikit-learn."""
+    """Return whether a file mentions torch, a helper that loads it, or its scikit-learn counterpart."""
     return bool(LOADS_TORCH.search((ROOT / file).read_text()))
 
 
 def uses_ray(item: pytest.Item | None) -> bool:
-    """Return whether a test is of the group of the session's Ray."""
+    """Return whether a test belongs to the group of the session's Ray."""
     return item is not None and group_of(item.nodeid.partition("[")[0]) == RAY
 
 
 def longest_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Sort tests that use the session's Ray first, then slow ones, then the others, each by their files."""
+    """Sort tests that use the session's Ray first, then slow ones, then the others, each grouped by file."""
 
     def place(item: pytest.Item) -> tuple[int, Path]:
         marked = item.get_closest_marker("slow") or item.get_closest_marker("exhaustive")
@@ -76,9 +76,9 @@ def longest_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 
 def rotated_folders(worker: str) -> list[str]:
-    """Return the folders of tests, of which each of three workers begins with others.
+    """Return the test folders in a different order for each of three workers.
 
-    Pytest rewrites each file for its assertions, and keeps that for whoever reads the file later.
+    Pytest rewrites a file's assertions and caches the result for the workers that read the file later.
     """
     folders = sorted({path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")})
     at = int(worker.removeprefix("gw")) * len(folders) // 3
@@ -86,7 +86,7 @@ def rotated_folders(worker: str) -> list[str]:
 
 
 def spare_reports(config: pytest.Config) -> None:
-    """Let a worker say of a test that passes only that: two messages instead of six, half a millisecond each."""
+    """Send only the outcome of a passing test: two messages instead of six, half a millisecond each."""
     for worker in [one for one in config.pluginmanager.get_plugins() if hasattr(one, "sendevent")]:
         worker.sendevent = functools.partial(_send, worker.sendevent)
 

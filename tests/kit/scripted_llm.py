@@ -1,16 +1,16 @@
-"""A scripted OpenAI-compatible server on loopback: chat completions, models, embeddings and reranking.
+"""Runs a scripted OpenAI-compatible server on loopback: chat completions, models, embeddings and reranking.
 
     with ScriptedLLM() as llm:                      # answers "Scripted answer."
         LLM("scripted", base_url=llm.url)
-    ScriptedLLM([("weather", "Sunny."),             # the prompt holds "weather"
+    ScriptedLLM([("weather", "Sunny."),             # the prompt contains "weather"
                  (lambda r: r.stream, Reply(deltas=["a", "b"], delay_s=0.1)),
                  ("busy", in_turn(Reply(status=429, retry_after=1), "Now."))], default=obey)
 
-The first rule that fits replies, else the default. A rule is (words in the messages or a predicate on the Request,
-what to reply: a text, a Reply, or a function of the Request that gives one). `requests` holds what was asked,
-`disconnects` counts clients that went before their answer was whole. By hand:
-`python tests/kit/scripted_llm.py --port 9000 [--reading 5] [--delay 0.05] [--obey]`. tests write
-`from kit.scripted_llm import ScriptedLLM`.
+The first matching rule replies, else the default. A rule is (words in the messages or a predicate on the Request, the
+reply: a string, a Reply, or a function of the Request that returns one). `requests` records the requests, and
+`disconnects` counts the clients that left before their answer was complete. To run it by hand: `python
+tests/kit/scripted_llm.py --port 9000 [--reading 5] [--delay 0.05] [--obey]`. Tests import it with `from
+kit.scripted_llm import ScriptedLLM`.
 """
 
 import argparse
@@ -29,9 +29,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Request:
-    """What a client sent, header names in lower case.
+    """A client's request, with header names in lower case.
 
-    `text` is all its messages' contents, `prompt` the last user message.
+    `text` is the content of all its messages, `prompt` the last user message.
     """
 
     path: str
@@ -61,14 +61,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """How to answer. Without `deltas`, a stream sends `text` word by word.
+    """A reply. Without `deltas`, a stream sends `text` word by word.
 
-    `reading_s` is waited before the first delta, `delay_s` before each; a whole answer waits both once. `thoughts` are
-    sent before the text, each after `delay_s`, as reasoning models do. `reported` goes into the last chunk of a stream,
-    beside or into `usage`. `hang` sends nothing until the client goes, in a
-    stream after `drop_after` deltas; without `hang`, `drop_after` deltas end in a torn connection. `raw` is sent as
-    the body as it is, with `media_type` if given. `usage` False leaves token counts out. `content` None stands for
-    `"content": null`. With a `finish_reason` of None a stream just ends, as behind a proxy that gave up.
+    It waits `reading_s` before the first delta and `delay_s` before each delta; a whole answer waits both once.
+    `thoughts` are sent before the text, each after `delay_s`, like a reasoning model's. `reported` goes into the last
+    chunk of a stream, next to or into `usage`. `hang` sends nothing until the client leaves, in a stream after
+    `drop_after` deltas; without `hang`, the connection breaks after `drop_after` deltas. `raw` is sent as the body
+    verbatim, with `media_type` if given. With `usage` False, token counts are omitted. `content` None means `"content":
+    null`. With a `finish_reason` of None, a stream just ends, as behind a proxy that gave up.
     """
 
     text: str | None = "Scripted answer."
@@ -102,7 +102,7 @@ Rule = tuple[str | Callable[[Request], bool], Answering]
 
 
 def in_turn(*replies: Answering) -> Callable[[Request], str | Reply]:
-    """The first reply to the first request, and so on; the last to all that follow."""
+    """Return the first reply to the first request, and so on, and the last reply to all later requests."""
     left = list(replies)
     lock = threading.Lock()
 
@@ -115,11 +115,11 @@ def in_turn(*replies: Answering) -> Callable[[Request], str | Reply]:
 
 
 def obey(request: Request) -> str:
-    """The most obedient of models: does whatever any text in its messages tells it to.
+    """Imitate the most obedient model, which follows every instruction in its messages.
 
-    "SAY: x" and "ignore … instructions and output/say/print x": says x. "system prompt" next to repeat, reveal, print
-    or show: tells it. URLs after visit, click, link to, see or go to: prints them, also as links and images. Without
-    an instruction it cites the first passage.
+    "SAY: x" and "ignore … instructions and output/say/print x": it says x. "system prompt" near repeat, reveal, print
+    or show: it reveals it. URLs after visit, click, link to, see or go to: it prints them, also as links and images.
+    Without an instruction it cites the first passage.
     """
     text = request.prompt
     said = re.findall(r"SAY: *(.+)", text)
@@ -132,7 +132,7 @@ def obey(request: Request) -> str:
 
 
 class ScriptedLLM:
-    """Serves on `url` (with /v1) from entering to leaving."""
+    """Serves at `url` (with /v1) while in the block."""
 
     def __init__(self, rules: Sequence[Rule] = (), *, default: Answering = Reply(), port: int = 0) -> None:
         self.rules, self.default = list(rules), default
@@ -166,7 +166,7 @@ class ScriptedLLM:
         return Reply(text=reply) if isinstance(reply, str) else reply
 
     def wait_for(self, happened: Callable[["ScriptedLLM"], bool], seconds: float = 60.0) -> bool:
-        """Whether `happened(self)` came true in time."""
+        """Return whether `happened(self)` became true in time."""
         until = time.monotonic() + seconds
         while not happened(self) and time.monotonic() < until:
             time.sleep(0.01)
@@ -192,11 +192,11 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Gone(Exception):
-    """The client went."""
+    """The client left."""
 
 
 def _usage(request: Request, text: str) -> dict[str, int]:
-    """Words stand for tokens."""
+    """Count words as tokens."""
     asked, said = len(request.text.split()), len(text.split())
     return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
 
@@ -302,7 +302,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _wait(self, seconds: float) -> None:
-        """Sleep, but notice at once when the client goes."""
+        """Sleep, but notice at once if the client leaves."""
         until = time.monotonic() + seconds
         while True:
             left = until - time.monotonic()
@@ -340,7 +340,7 @@ def _envelope(request: Request, kind: str, choices: list[Any]) -> dict[str, Any]
 
 
 def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
-    """Word counts hashed into 64 places."""
+    """Hash word counts into 64 dimensions."""
     texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
     rows = [{"object": "embedding", "index": n, "embedding": _vector(text)} for n, text in enumerate(texts)]
     usage = {"prompt_tokens": 0, "total_tokens": 0}
@@ -355,7 +355,7 @@ def _vector(text: str) -> list[float]:
 
 
 def _reranked(body: dict[str, Any]) -> dict[str, Any]:
-    """Cohere's /v1/rerank: the share of the query's words in each document, best first."""
+    """Rank like Cohere's /v1/rerank: by the share of the query's words in each document, best first."""
     query = set(re.findall(r"\w+", body["query"].lower()))
     documents = [d if isinstance(d, str) else d["text"] for d in body["documents"]]
     scores = [len(query & set(re.findall(r"\w+", d.lower()))) / max(1, len(query)) for d in documents]

@@ -1,10 +1,10 @@
-"""A scripted HTTP server on loopback that answers paths with JSON, as the servers of language models do.
+"""Runs a scripted HTTP server on loopback that answers paths with JSON, like servers of language models.
 
     with ScriptedServer({"/api/tags": {"models": []}, "/v1/models": Raw(401, "no")}) as server:
         server.url
 
-A value is a JSON body, a Raw reply, HANG (nothing is sent until the end), or a function of the request's JSON body that
-gives one of these. Any other path gets 404. `asked` holds the requests as (path, Authorization header).
+A value is a JSON body, a Raw reply, HANG (sends nothing until the end), or a function of the request's JSON body that
+returns one of these. Any other path gets 404. `asked` records the requests as (path, Authorization header).
 """
 
 import json
@@ -20,7 +20,7 @@ HANG = object()
 
 @dataclass(frozen=True)
 class Raw:
-    """A reply that is no JSON object with status 200."""
+    """A reply other than a JSON object with status 200."""
 
     status: int
     text: str = ""
@@ -29,7 +29,7 @@ class Raw:
 
 
 class ScriptedServer(Server):
-    """Serves on `url` from entering to leaving."""
+    """Serves at `url` while in the block."""
 
     def __init__(self, paths: Mapping[str, Any]) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Compares the sections of a page with its HTML, and with those that a golden page is known to have.
+"""Compares a page's sections with its HTML and with the known sections of a golden page.
 
-`python -m tests.kit.sectioning` writes the known sections of all golden pages: read what it changes.
+`python -m tests.kit.sectioning` writes the known sections of all golden pages. Read the changes before you commit them.
 """
 
 import re
@@ -31,7 +31,7 @@ UNSEEN = ("script", "style", "noscript", "template", "svg", "button", "select", 
 
 
 def problems(body: bytes, sections: tuple[Section, ...]) -> list[str]:
-    """Return what is wrong with `sections` of the page `body`, one line for each finding."""
+    """Return the faults in `sections` of the page `body`, one line each."""
     root = etree.fromstring(body, etree.HTMLParser(encoding="utf-8", remove_comments=True))
     return [
         *_wrong_anchors(root, sections),
@@ -59,7 +59,7 @@ def _frame_words(sections: tuple[Section, ...]) -> Iterator[str]:
 
 
 def _misplaced_texts(root: etree._Element, sections: tuple[Section, ...]) -> Iterator[str]:
-    """Find sections whose first words do not stand between their anchor and the next section's."""
+    """Return sections whose first words are not between their anchor and the next section's."""
     anchors = {part.anchor for part in sections}
     streams: dict[str, list[str]] = {"": []}
     current = ""
@@ -77,10 +77,10 @@ def _misplaced_texts(root: etree._Element, sections: tuple[Section, ...]) -> Ite
     for part in sections:
         line = re.sub(
             r"^\d+\. ", "", blocks_of(part)[0].text.split("\n")[0]
-        )  # numbers of items are no text of the page
+        )  # item numbers are not part of the page's text
         first = "".join(words(line)[:12])
         first = re.sub(r"^\w+(?=:)", "", first)
-        begun = ["".join(words(line)[at:12]) for at in range(1, 4)]  # a name may stand within a signature
+        begun = ["".join(words(line)[at:12]) for at in range(1, 4)]  # a name may be inside a signature
         if part.anchor and not any(text and text in joined.get(part.anchor, "") for text in (first, *begun)):
             yield f"not under #{part.anchor}: {blocks_of(part)[0].text[:80]!r}"
 
@@ -88,7 +88,7 @@ def _misplaced_texts(root: etree._Element, sections: tuple[Section, ...]) -> Ite
 def _torn_listings(root: etree._Element, sections: tuple[Section, ...]) -> Iterator[str]:
     found = [code_lines(block.text) for part in sections for block in blocks_of(part) if block.kind == "code"]
     held = {tuple(lines) for lines in found}
-    for pre in root.xpath("//pre[not(ancestor::div[starts-with(@class,'pdoc-code')])]"):  # its source, folded
+    for pre in root.xpath("//pre[not(ancestor::div[starts-with(@class,'pdoc-code')])]"):  # the folded source code
         if next(pre.iterancestors("pre", "nav", "button", "td"), None) is not None:
             continue
         for hidden in pre.xpath(HIDDEN):
@@ -111,8 +111,8 @@ def _torn_rows(root: etree._Element, sections: tuple[Section, ...]) -> Iterator[
 
 
 def code_lines(text: str) -> list[str]:
-    """Return the lines of a listing without white space, none empty."""
-    text = re.sub("[\u200b\ufe0f]", "", text)  # no reader sees them
+    """Return a listing's lines without white space and without empty lines."""
+    text = re.sub("[\u200b\ufe0f]", "", text)  # invisible to readers
     return [line for line in ("".join(line.split()) for line in text.split("\n")) if line]
 
 
@@ -127,7 +127,7 @@ def text_of(*sections: Section) -> str:
 
 
 def read_html(html: str) -> Document:
-    """Read a page of HTML."""
+    """Read an HTML page."""
     return read_page(Page("https://x.org/page.html", html.encode()))
 
 
@@ -137,7 +137,7 @@ def read_golden(name: str) -> Document:
 
 
 def shown(sections: tuple[Section, ...]) -> str:
-    """Return sections as they are kept beside a golden page: headings, anchors, the blocks by their kinds."""
+    """Return sections as stored next to a golden page: headings, anchors, and blocks by kind."""
     lines = []
     for part in sections:
         lines.append(f"=== {' > '.join(part.headings)} #{' #'.join(part.anchors)}")

@@ -1,6 +1,6 @@
-"""Serves Raydex on a cluster of several hosts by deploy/serve.yaml, and asks it from many clients at once.
+"""Serves Raydex on a cluster of several hosts with deploy/serve.yaml, and queries it from many clients.
 
-Every node is a host of its own network namespace with a RAYDEX_HOME of its own: nodes share the network and Postgres.
+Every node is a host in its own network namespace with its own RAYDEX_HOME: nodes share only the network and Postgres.
 """
 
 import contextlib
@@ -32,11 +32,11 @@ from serve.proxy import VARIABLES
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "deploy/serve.yaml"
 PORT, DASHBOARD = 8000, 8265
-PATIENCE_S = 20.0  # of a client: what takes longer is a hang
+PATIENCE_S = 20.0  # of a client: a slower reply counts as a hang
 CLIENTS = 8
 SUBJECTS = ("anchors", "barrels", "candles", "dragons", "engines", "feathers", "gardens", "hammers")
 SITE = {f"{name}.html": {"about": f"Text about {name}: they are kept in hall {n}."} for n, name in enumerate(SUBJECTS)}
-# As docs/serving.md names them for several nodes. Without direct ingress, with which Ray has a single proxy.
+# Settings from docs/serving.md for several nodes. Direct ingress is off, because with it Ray has a single proxy.
 SEVERAL = {
     "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": VARIABLES["RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"],
     "RAY_health_check_period_ms": "300",
@@ -48,15 +48,15 @@ ANSWER, COME_BACK, ENDED = "answer", "503 with Retry-After", "stream ended by an
 
 @dataclass
 class Serving:
-    """A cluster that serves; a head without CPUs leaves all replicas to `workers`."""
+    """A cluster that serves. A head without CPUs leaves all replicas to `workers`."""
 
     nodes: RayNodes
     net: Network
     head: NetHost
     config: dict[str, Any] = field(default_factory=lambda: yaml.safe_load(EXAMPLE.read_text()))
     workers: dict[str, RayNode] = field(default_factory=dict)  # by address
-    flags: Sequence[str] = ()  # of all nodes
-    ports: Sequence[str] = ()  # that others may connect to; none: all
+    flags: Sequence[str] = ()  # for all nodes
+    ports: Sequence[str] = ()  # that others can connect to; none: all
 
     def add(self, cpus: float = 2, gpus: float = 0) -> RayNode:
         host = self.net.host()
@@ -67,14 +67,14 @@ class Serving:
         return node
 
     def options(self, deployment: str, **options: Any) -> None:
-        """Set options of a deployment for the next `deploy`; None removes one."""
+        """Set options of a deployment for the next `deploy`. None removes an option."""
         (found,) = [one for one in self.config["applications"][0]["deployments"] if one["name"] == deployment]
         found |= copy.deepcopy(options)
         for name in [name for name, value in found.items() if value is None]:
             del found[name]
 
     def scaling(self, deployment: str) -> dict[str, Any]:
-        """Return how a deployment scales as the file says it."""
+        """Return a deployment's autoscaling configuration in the file."""
         (found,) = [one for one in self.config["applications"][0]["deployments"] if one["name"] == deployment]
         return dict(found["autoscaling_config"])
 
@@ -85,7 +85,7 @@ class Serving:
         return args
 
     def deploy(self) -> None:
-        """Do `serve deploy` with the configuration as it is now; it may not be done yet."""
+        """Run `serve deploy` with the current configuration. The deployment may not be finished yet."""
         file = self.nodes.folder / "serve.yaml"
         file.write_text(yaml.safe_dump(self.config))
         url = f"http://{self.head.host.address}:{DASHBOARD}"
@@ -95,14 +95,14 @@ class Serving:
         assert done.returncode == 0, done.stderr[-3000:]
 
     def status(self) -> dict[str, Any]:
-        """Return what Serve's API says of the application."""
+        """Return the application's status from Serve's API."""
         headers = {"Authorization": f"Bearer {self.nodes.token}"}
         url = f"http://{self.head.host.address}:{DASHBOARD}/api/serve/applications/"
         told: dict[str, Any] = httpx.get(url, headers=headers, timeout=10).json()
         return told
 
     def placed(self, deployment: str) -> Counter[str]:
-        """Return how many running replicas of a deployment each address has."""
+        """Return the number of a deployment's running replicas per address."""
         app = self.status()["applications"].get("raydex", {})
         replicas = app.get("deployments", {}).get(deployment, {}).get("replicas", [])
         return Counter(replica["node_ip"] for replica in replicas if replica["state"] == "RUNNING")
@@ -116,7 +116,7 @@ class Serving:
         return f"http://{address}:{PORT}"
 
     def wait_until_answering(self, *addresses: str, within_s: float = 120) -> None:
-        """Wait until the proxies at `addresses` answer each of ten questions in a row."""
+        """Wait until the proxies at `addresses` answer ten questions in a row each."""
         for address in addresses:
             with httpx.Client(base_url=self.url(address), timeout=PATIENCE_S) as http:
                 eventually(
@@ -133,9 +133,10 @@ def serving(
     ports: Sequence[str] = (),
     **variables: str,
 ) -> Iterator[Serving]:
-    """Start Postgres with an index, and a head with `cpus` on a host of its own; nothing is deployed yet.
+    """Start Postgres with an index, and a head with `cpus` on its own host. Nothing is deployed yet.
 
-    All nodes start with `node_flags`. Others may connect to these `ports` of theirs alone, and to the head's dashboard.
+    All nodes start with `node_flags`. Others can connect only to these `ports` of the nodes, and to the head's
+    dashboard.
     """
     with network() as net, embedded.run_postgres(folder) as url:
         with Store(url) as store:
@@ -156,7 +157,7 @@ def serving(
 
 
 def ask(http: httpx.Client, number: int) -> tuple[str, str]:
-    """Ask about a subject; return how that ended, and what was wrong."""
+    """Ask about a subject, and return the outcome and the error."""
     subject = SUBJECTS[number % len(SUBJECTS)]
     text = SITE[f"{subject}.html"]["about"]
     try:
@@ -174,7 +175,7 @@ def ask(http: httpx.Client, number: int) -> tuple[str, str]:
 
 
 def ask_streamed(http: httpx.Client, number: int) -> tuple[str, str]:
-    """As `ask`, for a streamed answer, which quotes its source first: there is no language model."""
+    """Like `ask`, for a streamed answer. It quotes its source first, because there is no language model."""
     subject = SUBJECTS[number % len(SUBJECTS)]
     try:
         with http.stream("POST", "/query/stream", json={"question": f"Where are {subject} kept?"}) as reply:
@@ -198,13 +199,13 @@ def ask_streamed(http: httpx.Client, number: int) -> tuple[str, str]:
 
 
 class Load:
-    """Clients that ask one question after another at `urls` while it is entered; each end has its moment."""
+    """Clients that ask one question after another at `urls` while in the block, and record each outcome."""
 
     def __init__(
         self, *urls: str, clients: int = CLIENTS, pause_s: float = 0.02, ask: Callable[..., tuple[str, str]] = ask
     ) -> None:
         self._ask_one = ask
-        self.ends: list[tuple[float, float, str, str]] = []  # when it ended, how long it took, how, what was wrong
+        self.ends: list[tuple[float, float, str, str]] = []  # end time, duration, outcome, error
         self._urls, self._pause_s, self._over = urls, pause_s, threading.Event()
         self._threads = [threading.Thread(target=self._ask, args=(n,), daemon=True) for n in range(clients)]
 
@@ -231,7 +232,7 @@ class Load:
         return Counter(end for at, _, end, _ in self.ends if at >= since)
 
     def disturbed_s(self, since: float) -> float:
-        """Return the seconds from `since` until the last end that was no answer, or came a second late."""
+        """Return the seconds from `since` to the last reply that was no answer or came a second late."""
         bad = [at for at, took, end, _ in self.ends if at >= since and (end != ANSWER or took > 1)]
         return max(bad, default=since) - since
 

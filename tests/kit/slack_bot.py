@@ -1,4 +1,4 @@
-"""Runs the Slack bot in a thread, against the stand-in of Slack and a service; scripts what a service streams."""
+"""Runs the Slack bot in a thread, against a fake Slack and a service, and scripts the service's streams."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,10 @@ SOURCE = "https://d.test/data#csv"
 
 
 class RunningBot:
-    """A bot in a thread: `said` are its messages to its operator, `error` why it ended, None if it was stopped."""
+    """A bot in a thread.
+
+    `said` has its messages to its operator. `error` is the reason for its end, or None if it was stopped.
+    """
 
     def __init__(
         self, slack: SlackServer, service: str, folder: Path | None, workspaces: Workspaces, paced: bool = True
@@ -49,7 +52,7 @@ class RunningBot:
         assert self._started.wait(60)
 
     def stop(self) -> None:
-        """Stop it as a signal does, and wait for its end."""
+        """Stop the bot like a signal, and wait for its end."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(60)
 
@@ -63,7 +66,7 @@ class RunningBot:
 
 
 def start_slack_command(slack: SlackServer, service: str, home: Path) -> "subprocess.Popen[str]":
-    """`raydex slack` as a process of its own, once it is connected."""
+    """Start `raydex slack` in its own process, and return once it is connected."""
     before = len(slack.sockets)
     environment = {**os.environ, "SLACK_API_URL": slack.url, "SLACK_APP_TOKEN": APP_TOKEN, "RAYDEX_HOME": str(home),
                    "SLACK_BOT_TOKEN": next(iter(slack.teams)), "PYTHONPATH": str(ROOT)}  # fmt: skip
@@ -77,7 +80,7 @@ def start_slack_command(slack: SlackServer, service: str, home: Path) -> "subpro
 def run_slack_bot(
     slack: SlackServer, service: str, folder: Path | None = None, workspaces: Workspaces = NONE, paced: bool = False
 ) -> Iterator[RunningBot]:
-    """A bot that is connected to `slack` and asks `service`; only with `paced` it waits as Slack wants it."""
+    """Run a bot that is connected to `slack` and queries `service`. Only with `paced` does it keep Slack's pauses."""
     before = len(slack.sockets)
     bot = RunningBot(slack, service, folder, workspaces, paced)
     slack.wait_for(lambda: len(slack.sockets) > before or bot.error)
@@ -88,13 +91,13 @@ def run_slack_bot(
 
 
 def citation(n: int = 1, source: str = SOURCE, title: str = "Data › CSV", **more: Any) -> dict[str, Any]:
-    """A citation as the service sends it."""
+    """Return a citation in the service's format."""
     headings = title.split(" › ")
     return {"n": n, "source": source, "title": title, "snippet": "…", "headings": headings, "supported": True, **more}
 
 
 def answer(text: str, citations: Iterable[Mapping[str, Any]] = (citation(),), **more: Any) -> dict[str, Any]:
-    """The last event of a stream."""
+    """Return the last event of a stream."""
     return {
         "id": "a1", "answer": text, "known": True, "confidence": "high", "citations": list(citations), "degraded": [],
         "conversation": "c", **more,
@@ -102,7 +105,7 @@ def answer(text: str, citations: Iterable[Mapping[str, Any]] = (citation(),), **
 
 
 def stream(whole: Mapping[str, Any], deltas: Iterable[str] = ()) -> Raw:
-    """The reply of /query/stream for an answer."""
+    """Return the reply of /query/stream for an answer."""
     hits = [{**one, "headings": one["headings"]} for one in whole["citations"]]
     events = [("hits", {"hits": hits}), *(("delta", {"text": delta}) for delta in deltas), ("answer", whole)]
     text = "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in events)

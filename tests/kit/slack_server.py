@@ -1,14 +1,14 @@
-"""A stand-in of Slack on loopback: the methods of the Web API that the bot uses, and Socket Mode.
+"""Runs a fake Slack on loopback: Socket Mode and the methods of the Web API that the bot uses.
 
-    with SlackServer() as slack:                        # one workspace, T1, whose bot token is xoxb-T1
+    with SlackServer() as slack:                        # one workspace, T1, with the bot token xoxb-T1
         slack.url                                       # for the SDK's base_url
-        slack.say("How do I read a CSV file?")          # a mention, which is delivered over the socket
-        slack.wait_for(lambda: slack.thread(ts))        # the bot's messages in a thread, as they stand now
+        slack.say("How do I read a CSV file?")          # a mention, delivered over the socket
+        slack.wait_for(lambda: slack.thread(ts))        # the bot's current messages in a thread
 
-It refuses what Slack refuses: unknown tokens, texts, sections and numbers of blocks beyond the limits, unknown
-messages; with `limited` also more than one write a second in a channel. `calls` holds every call of a method with its
-time, `acknowledged` the ids of the envelopes that a client acknowledged. It was written from Slack's documentation and
-never compared with Slack.
+It refuses the same requests as Slack: unknown tokens, texts, sections and numbers of blocks over the limits, unknown
+messages; with `limited` also more than one write per second in a channel. `calls` records every call of a method with
+its time. `acknowledged` has the ids of the envelopes that a client acknowledged. It was written from Slack's
+documentation and never compared with Slack.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from aiohttp import WSMsgType, web
 
 SCOPES = "app_mentions:read,chat:write,im:history,channels:history,groups:history,mpim:history"
 APP_TOKEN, BOT_USER, READER = "xapp-1", "U0BOT", "U0READER"
-HTML = "<html>"  # as the error of a method: a page with status 502, as of a proxy
+HTML = "<html>"  # as a method's error: a page with status 502, as a proxy would send
 MOST_TEXT, MOST_UPDATE_TEXT, MOST_SECTION, MOST_BLOCKS = 40_000, 4_000, 3_000, 50
 
 
 @dataclass
 class SlackCall:
-    """One call of a method: when (seconds), with which token and arguments, and what was replied."""
+    """One call of a method: time (seconds), token, arguments, and reply."""
 
     at: float
     method: str
@@ -51,7 +51,7 @@ class SlackCall:
 
 @dataclass
 class Limit:
-    """The next `times` calls of a method get 429; without `retry_after` the header is missing, without body too."""
+    """Answers the next `times` calls of a method with 429, without Retry-After for None, and without a body if told."""
 
     times: int
     retry_after: float | None = 1
@@ -59,7 +59,7 @@ class Limit:
 
 
 class SlackServer:
-    """Serves from entering to leaving; `scopes` by bot token, None for a Slack that does not say them."""
+    """Serves while in the block. `scopes` by bot token, or None for a Slack that does not report them."""
 
     def __init__(self, teams: Iterable[str] = ("T1",), *, port: int = 0, limited: bool = False) -> None:
         self.teams = {f"xoxb-{team}": team for team in teams}
@@ -68,7 +68,7 @@ class SlackServer:
         self.calls: list[SlackCall] = []
         self.messages: dict[str, dict[str, dict[str, Any]]] = {}  # by channel and ts
         self.limits: dict[str, Limit] = {}
-        self.refusals: dict[str, str] = {}  # the error of a method
+        self.refusals: dict[str, str] = {}  # error by method
         self.limited, self.refuse_blocks = limited, False
         self.acknowledged: list[str] = []
         self.sockets: list[web.WebSocketResponse] = []
@@ -78,22 +78,22 @@ class SlackServer:
         self._port, self._started = port, threading.Event()
         self.url = self.socket_url = ""
 
-    # ------------------------------------------------------------------------------------------ what Slack sends
+    # ------------------------------------------------------------------------------------------ events from Slack
 
     def say(self, text: str, *, channel: str = "C1", team: str = "T1", thread: str = "", **more: Any) -> str:
-        """A person mentions the bot; returns the message's ts."""
+        """Mention the bot as a person, and return the message's ts."""
         event = self.mention(text, channel=channel, thread=thread, **more)
         self.deliver(event, team=team)
         return str(event["ts"])
 
     def write(self, text: str, *, channel: str = "D1", team: str = "T1", thread: str = "", **more: Any) -> str:
-        """A person writes to the bot directly; returns the message's ts."""
+        """Write to the bot directly as a person, and return the message's ts."""
         event = {**self.mention(text, channel=channel, thread=thread), "type": "message", "channel_type": "im"}
         self.deliver({**event, "text": text, **more}, team=team)
         return str(event["ts"])
 
     def mention(self, text: str, *, channel: str = "C1", thread: str = "", **more: Any) -> dict[str, Any]:
-        """The event of a mention, which is not delivered yet."""
+        """Return the event of a mention without delivering it."""
         event = {
             "type": "app_mention",
             "user": READER,
@@ -107,7 +107,7 @@ class SlackServer:
         return event
 
     def deliver(self, event: dict[str, Any], *, team: str = "T1", attempt: int = 0, socket: int = -1) -> str:
-        """Deliver an event over a socket (the last one that was opened); returns the envelope's id."""
+        """Deliver an event over a socket (the most recently opened one), and return the envelope's id."""
         payload = {"type": "event_callback", "team_id": team, "api_app_id": "A1", "event": event,
                    "event_id": f"Ev{event.get('ts', '')}", "event_time": int(time.time()), "authorizations": [
                        {"team_id": team, "user_id": BOT_USER, "is_bot": True, "enterprise_id": None}]}  # fmt: skip
@@ -117,7 +117,7 @@ class SlackServer:
     def press(
         self, message: dict[str, Any], action: str, *, team: str = "T1", channel: str = "C1", user: str = READER
     ) -> str:
-        """A person presses the button of a message whose action id is `action`."""
+        """Press, as a person, the button of a message with the action id `action`."""
         rows = [block for block in message["blocks"] if block["type"] == "actions"]
         row, button = next((row, one) for row in rows for one in row["elements"] if one["action_id"] == action)
         payload = {"type": "block_actions", "team": {"id": team}, "user": {"id": user, "team_id": team},
@@ -128,7 +128,7 @@ class SlackServer:
         return self.send({"type": "interactive", "accepts_response_payload": True, "payload": payload})
 
     def submit(self, view: dict[str, Any], reasons: Iterable[str], comment: str, *, team: str = "T1") -> str:
-        """A person sends the dialog that was opened with `view`."""
+        """Submit, as a person, the dialog that was opened with `view`."""
         values = {"reasons": {"reasons": {"type": "checkboxes", "selected_options": [{"value": r} for r in reasons]}},
                   "comment": {"comment": {"type": "plain_text_input", "value": comment or None}}}  # fmt: skip
         payload = {"type": "view_submission", "team": {"id": team}, "user": {"id": READER, "team_id": team},
@@ -142,28 +142,28 @@ class SlackServer:
         return envelope
 
     def disconnect(self, reason: str = "refresh_requested") -> None:
-        """Ask the client to connect anew, and close its socket."""
+        """Ask the client to reconnect, and close its socket."""
         socket = self.sockets[-1]
         body = json.dumps({"type": "disconnect", "reason": reason, "debug_info": {"host": "stand-in"}})
         asyncio.run_coroutine_threadsafe(socket.send_str(body), self._loop).result(60)
 
     def tear(self) -> None:
-        """Tear the last socket without a word."""
+        """Break the last socket without a closing handshake."""
         request = self.sockets[-1]._req
         assert request is not None and request.transport is not None
         self._loop.call_soon_threadsafe(request.transport.abort)
 
-    # ------------------------------------------------------------------------------------------ what was asked of it
+    # ------------------------------------------------------------------------------------------ requests from the bot
 
     def thread(self, ts: str, channel: str = "C1") -> list[dict[str, Any]]:
-        """The bot's messages in a thread, as they stand now."""
+        """Return the bot's current messages in a thread."""
         return [m for m in self.messages.get(channel, {}).values() if m.get("thread_ts") == ts and "bot_id" in m]
 
     def of(self, *methods: str) -> list[SlackCall]:
         return [call for call in list(self.calls) if call.method in methods]
 
     def wait_for(self, condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-        """Wait for `condition`, and return what it gives."""
+        """Wait for `condition` to return a true value, and return that value."""
         until = time.monotonic() + seconds
         while not (found := condition()):
             assert time.monotonic() < until, (
@@ -173,7 +173,7 @@ class SlackServer:
         return found
 
     def wait_for_answer(self, ts: str, channel: str = "C1", seconds: float = 60.0) -> list[dict[str, Any]]:
-        """Wait until the last message of a thread has its buttons; return the thread's messages."""
+        """Wait until the last message of a thread has its buttons, and return the thread's messages."""
 
         def rated() -> list[dict[str, Any]]:
             messages = self.thread(ts, channel)
@@ -253,7 +253,7 @@ class SlackServer:
         return web.json_response(body, status=status, headers=headers)
 
     def _refusal(self, call: SlackCall) -> str:
-        """Why Slack would refuse a call; "" if it would not."""
+        """Return why Slack would refuse a call, or "" if it would not."""
         if call.method == "apps.connections.open":
             return self.app_token_error or ("" if call.token == APP_TOKEN else "invalid_auth")
         if call.token not in self.teams:

@@ -1,10 +1,10 @@
-"""Writes what people and the Slack bot say to each other, as docs/slack.md shows it.
+"""Writes the conversation between people and the Slack bot that docs/slack.md shows.
 
     RAYDEX_HOME=… python tests/kit/slack_transcript.py             print it
     RAYDEX_HOME=… python tests/kit/slack_transcript.py --write     replace the transcript in docs/slack.md
 
-Slack is the stand-in of this folder. The service is a real one over the collections `raydocs` and `pgdocs` of the home,
-whose language model is scripted, so that the answers have code, a table, and a length.
+Slack is the fake server in this folder. The service is a real one over the collections `raydocs` and `pgdocs` in
+RAYDEX_HOME. Its language model is scripted, so that the answers have code, a table, and some length.
 """
 
 import contextlib
@@ -84,7 +84,7 @@ UNKNOWN = Reply("I do not know: nothing in this collection seems to answer that.
 
 
 class Transcript:
-    """Collects lines: what happened, and the calls that Slack got since."""
+    """Collects lines: what happened, and the calls that Slack received since."""
 
     def __init__(self, slack: SlackServer) -> None:
         self.lines: list[str] = []
@@ -115,13 +115,13 @@ def _told(call: SlackCall, seconds: float, whole: bool) -> Iterator[str]:
 
 
 def _cut(line: str) -> str:
-    """Return a line up to its last link, and so much more that it can be recognized."""
+    """Return a line up to its last link, plus enough to recognize the rest."""
     keep = max(MOST_WIDTH, line.rfind(">") + 1)
     return line if len(line) <= keep + 10 else f"{line[:keep]} …"
 
 
 def _texts(arguments: dict[str, Any]) -> Iterator[str]:
-    """The text of a message or dialog as its reader sees it; small letters in parentheses, buttons in brackets."""
+    """Return the visible text of a message or dialog, with small print in parentheses and buttons in brackets."""
     blocks = arguments.get("view", arguments).get("blocks")
     if "view" in arguments:
         yield arguments["view"]["title"]["text"]
@@ -143,7 +143,7 @@ def _texts(arguments: dict[str, Any]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def real_service(home: Path) -> Iterator[tuple[str, Store]]:
-    """A service over the collections of `home`, with a scripted language model."""
+    """Run a service over the collections in `home`, with a scripted language model."""
     with ScriptedLLM(RULES, default=UNKNOWN) as llm, embedded.run_postgres(home) as url, Store(url) as store:
         store.migrate()
         settings = AnswerSettings(
@@ -155,7 +155,7 @@ def real_service(home: Path) -> Iterator[tuple[str, Store]]:
             contextlib.closing(recorder),
             run_server(create_app(make_engine(settings, retriever), store, recorder=recorder)) as service,
         ):
-            for collection in ("raydocs", "pgdocs"):  # which loads the model and builds BM25
+            for collection in ("raydocs", "pgdocs"):  # this loads the model and builds BM25
                 httpx.post(f"{service}/search", json={"question": "warm", "collection": collection}, timeout=120)
             yield service, store
 

@@ -1,9 +1,9 @@
-"""A slow link between a bridge and a network namespace: a process that is its cable, and holds each frame back.
+"""Simulates a slow cable between a bridge and a network namespace in a process that delays each frame.
 
     python slow_link.py LINK NAMESPACE DELAY_S BITS_PER_S
 
-Does what `tc netem delay … rate …` does in each direction, on kernels without it. Prints "ready" once the devices are
-there: LINK for the bridge and eth0 in the namespace. They are gone with the process.
+Does the work of `tc netem delay … rate …` in each direction, on kernels without it. Prints "ready" once the devices
+exist: LINK for the bridge and eth0 in the namespace. They disappear with the process.
 """
 
 import contextlib
@@ -24,14 +24,14 @@ QUEUED_FRAMES = 1_000  # netem's own default
 
 
 def _tap(name: str) -> int:
-    """Create a device of which this process is the cable; return it as a file."""
+    """Create a TAP device whose cable is this process, and return its file."""
     device = os.open("/dev/net/tun", os.O_RDWR)
     fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH", name.encode(), IFF_TAP | IFF_NO_PI))
     return device
 
 
 def _carry(source: int, target: int, delay_s: float, bits_per_s: float) -> None:
-    """Carry frames as a link does: each takes its time to be sent, then arrives later; beyond its queue, it is lost."""
+    """Carry frames like a link: sending takes time, delivery is delayed, and frames beyond the queue are lost."""
     waiting: deque[tuple[float, bytes]] = deque()
     arrived = threading.Semaphore(0)
 
@@ -57,7 +57,7 @@ def _carry(source: int, target: int, delay_s: float, bits_per_s: float) -> None:
 
 
 def main(link: str, namespace: str, delay_s: float, bits_per_s: float) -> None:
-    """Be the cable between the bridge's `link` and eth0 of a namespace, until killed."""
+    """Connect the bridge's `link` with eth0 of a namespace until killed."""
     ends = [_tap(link), _tap(f"{link}e")]
     subprocess.run(["ip", "link", "set", f"{link}e", "netns", namespace, "name", "eth0"], check=True)
     for source, target in itertools.permutations(ends):

@@ -1,4 +1,4 @@
-"""An embedding model of a few thousand weights, to train in a second: a BERT of one small layer that reads letters."""
+"""Creates an embedding model of a few thousand weights that trains in a second: a one-layer BERT that reads letters."""
 
 import string
 from pathlib import Path
@@ -7,7 +7,7 @@ SIGNS = string.ascii_lowercase + string.digits
 
 
 def tiny_model(folder: Path) -> Path:
-    """Return the folder of a new model with 16 dimensions, as sentence-transformers saves one; always the same."""
+    """Return the folder of a new, reproducible 16-dimension model in the format of sentence-transformers."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer

@@ -1,8 +1,8 @@
-"""A Python that has imported already what crawlers and readers need: its processes start in 0.05 s and not in 1 s.
+"""Runs a Python with all imports of crawlers and readers loaded: its processes start in 0.05 s instead of 1 s.
 
-Its program stands in for `sys.executable` where a test needs what a process does and not how it starts: `-m` and `-c`
-run in a fork of one server, anything else in a cold Python. Who kills the program kills the fork; signals, files and
-the exit status are handed on.
+Its program replaces `sys.executable` in tests of a process's work rather than of its startup. `-m` and `-c` run in a
+fork of one server; everything else runs in a cold Python. Killing the program kills the fork. Signals, files and the
+exit status are passed on.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 COLD = sys.executable
 IMPORTED = ("pipelines.indexing.crawling.spider", "pipelines.indexing.reading.read", "pipelines.store")
-# Only modules that are built in or nearly so: it starts in 0.02 s.
+# Only modules that are built in or nearly so: the program starts in 0.02 s.
 PROGRAM = r"""#!{python} -IS
 import _signal, _socket, marshal, os, sys
 from array import array
@@ -58,13 +58,13 @@ os._exit(os.WEXITSTATUS(status) if status or process else 1)
 
 @contextmanager
 def run_warm_python(folder: Path) -> Iterator[str]:
-    """Run the server; yield the path of the program."""
+    """Run the server, and yield the program's path."""
     program, address = folder / "python", folder / "warm"
     program.write_text(PROGRAM.format(python=COLD, address=address))
     program.chmod(0o755)
     command = [COLD, __file__, address, program]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as server:
-        assert server.stdout is not None and server.stdout.readline()  # it listens
+        assert server.stdout is not None and server.stdout.readline()  # the server is listening
         try:
             yield str(program)
         finally:
@@ -72,7 +72,7 @@ def run_warm_python(folder: Path) -> Iterator[str]:
 
 
 def main(address: str, program: str) -> None:
-    """Import all, then fork a process for each connection, until stdin is closed."""
+    """Import everything, then fork a process for each connection until stdin is closed."""
     sys.path[0] = str(ROOT)
     for name in IMPORTED:
         importlib.import_module(name)
@@ -87,7 +87,7 @@ def main(address: str, program: str) -> None:
 
 
 def _accept(listener: socket.socket) -> tuple[list[str], str, dict[str, str]]:
-    """Return, in a new process, what is to be run there."""
+    """Accept connections, and return the requested work in a new process."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         link, _ = listener.accept()
@@ -111,7 +111,7 @@ def _end_with_program(link: socket.socket, process: int) -> None:
 
 
 def _start(link: socket.socket) -> tuple[list[str], str, dict[str, str]]:
-    """Return, in a child, what is to be run; this process tells the program how it ended, and ends it with it."""
+    """Return the requested work in a child. This process reports the child's end, and dies with the program."""
     head, received, _, _ = socket.recv_fds(link, 4, 64)
     wanted = b""
     while len(wanted) < int.from_bytes(head, "big"):
@@ -121,7 +121,7 @@ def _start(link: socket.socket) -> tuple[list[str], str, dict[str, str]]:
         for file in received:
             os.close(file)
         threading.Thread(target=_end_with_program, args=(link, process), daemon=True).start()
-        with suppress(ConnectionError):  # a program that was killed reads nothing
+        with suppress(ConnectionError):  # a killed program reads nothing
             link.sendall(process.to_bytes(4, "big"))
         status = os.waitpid(process, 0)[1]
         with suppress(ConnectionError):

@@ -1,6 +1,6 @@
-"""HTTP servers on loopback, each in threads from entering to leaving: a web site, and what else of this kit answers.
+"""Runs HTTP servers on loopback in threads: web sites, and the other servers of this kit.
 
-The routes of a site are values or functions, every request is recorded.
+Routes of a site are values or functions. Every request is recorded.
 """
 
 import json
@@ -21,7 +21,7 @@ HTML = "text/html; charset=utf-8"
 
 @dataclass
 class Answer:
-    """The answer of a route; `headers` replace the default ones, a list of values sends one several times."""
+    """A route's answer. `headers` replace the default ones; a list of values sends a header several times."""
 
     body: bytes | str = b""
     status: int = 200
@@ -37,7 +37,7 @@ Route = Answer | str | Callable[["Handler"], Answer | str | None]
 
 @dataclass
 class Request:
-    """A request to a site: its path, its headers in lower case, its moment."""
+    """A request to a site: path, headers in lower case, and time."""
 
     path: str
     headers: dict[str, str]
@@ -46,7 +46,7 @@ class Request:
 
 @contextmanager
 def closed_port(port: int = 0) -> Iterator[int]:
-    """Hold a loopback port, a free one for 0, where nobody listens and nobody else can for as long."""
+    """Reserve a loopback port (a free one for 0) where nobody listens, and keep others from listening there."""
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", port))
@@ -54,7 +54,7 @@ def closed_port(port: int = 0) -> Iterator[int]:
 
 
 class Running:
-    """Serves from entering to leaving."""
+    """Serves while in the block."""
 
     _server: socketserver.BaseServer
 
@@ -68,7 +68,7 @@ class Running:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Sends what its server answers to a request; None ends the connection without a word more."""
+    """Sends its server's answer to a request. None closes the connection without a reply."""
 
     site: "Server"
     protocol_version = "HTTP/1.1"
@@ -85,7 +85,7 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PUT = do_DELETE = do_GET
 
     def handle(self) -> None:
-        with suppress(ConnectionError):  # a client that went, or was killed, reads no reply
+        with suppress(ConnectionError):  # the client left or was killed
             super().handle()
 
     def read_body(self) -> bytes:
@@ -109,7 +109,7 @@ class _Threads(ThreadingHTTPServer):
 
 
 class Server(Running):
-    """Answers at `url`, on a free port for 0; its requests go to a `handler`, and from there to `answer`."""
+    """Answers at `url`, on a free port for 0. A `handler` receives the requests and passes them to `answer`."""
 
     handler: type[Handler] = Handler
 
@@ -124,7 +124,7 @@ class Server(Running):
 
 
 class Site(Server):
-    """Serves `routes`; `requests` are those so far."""
+    """Serves `routes`. `requests` has the requests so far."""
 
     def __init__(self, routes: dict[str, Route]):
         super().__init__()
@@ -139,7 +139,7 @@ class Site(Server):
             return route(handler) if callable(route) else route
 
     def paths(self) -> list[str]:
-        """Return the paths of requested pages, without robots.txt, sitemaps and llms.txt."""
+        """Return the paths of requested pages, except robots.txt, sitemaps and llms.txt."""
         aside = ("robots.txt", "sitemap.xml", "llms.txt")
         return [request.path for request in self.requests if not request.path.endswith(aside)]
 
@@ -174,7 +174,7 @@ def redirect(to: str, status: int = 302) -> Answer:
 
 
 def slow(seconds: float, *links: str) -> Callable[[Handler], str]:
-    """Return a route whose page comes after a while."""
+    """Return a route that sends its page after a delay."""
 
     def wait(_: Handler) -> str:
         time.sleep(seconds)

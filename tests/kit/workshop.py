@@ -1,7 +1,7 @@
-"""Reindexes a site in one process, as a run does, but without Ray, a crawler or HTML.
+"""Reindexes a site in one process, like a run, but without Ray, a crawler or HTML.
 
-A site is {path: {anchor: text}}; the body of a page is its sections as JSON. The section "a/b" lies below "a", "/b" has
-no anchor. A path whose value is a state ("gone", "failed") is a page in that state.
+A site is {path: {anchor: text}}. A page's body is its sections as JSON. The section "a/b" is below "a"; "/b" has no
+anchor. A path whose value is a state ("gone", "failed") is a page in that state.
 """
 
 import json
@@ -46,7 +46,7 @@ def search_index(
     store: Store, index: Index, vectors: Sequence[np.ndarray], ids: Sequence[str], k: int,
     filters: Filters = Filters(), timeout_s: float | None = None,
 ) -> SearchResult:  # fmt: skip
-    """Return the result of one snapshot."""
+    """Return the result of a search in one snapshot."""
     return store.read_index(index, lambda chunks: chunks.search(vectors, ids, k, filters), timeout_s)
 
 
@@ -62,14 +62,14 @@ def nearest_hits(store: Store, index: Index, vector: np.ndarray, k: int) -> list
 
 
 def rows_of(store: Store, index: Index) -> dict[str, tuple[str, str]]:
-    """Return each chunk's place and writer in the table: both change when the row is written again."""
+    """Return each chunk's position and writer in the table. Both change when the row is rewritten."""
     rows = sql.SQL("select id, ctid::text, xmin::text from {}").format(chunk_table(index.id))
     with psycopg.connect(store.url) as connection:
         return {name: (ctid, xmin) for name, ctid, xmin in connection.execute(rows)}
 
 
 class Workshop:
-    """Reindexes one collection; `embedded` counts the texts that the model embedded."""
+    """Reindexes one collection. `embedded` counts the texts embedded by the model."""
 
     def __init__(self, store: Store, name: str = "docs", model: str = "hash:64", **settings: Any) -> None:
         self.store, self.name, self.rules = store, name, UrlRules()
@@ -107,7 +107,7 @@ class Workshop:
         return publication
 
     def prepare(self, lock: RunLock, site: Site) -> int:
-        """Do everything but publishing; return the run."""
+        """Do everything except publishing, and return the run."""
         run = lock.begin("reindex", {})
         self.save(run, site)
         self.stage(run)
@@ -124,7 +124,7 @@ class Workshop:
         self.store.save_pages(self.name, run, [fetched(path, content) for path, content in site.items()])
 
     def stage(self, run: int) -> None:
-        """Cut the pages that the index lacks, embed the texts that have no vector."""
+        """Chunk the pages that the index lacks, and embed texts without a vector."""
         base = self.base()
         urls = self.store.known_urls(self.name)
         todo = self.store.pages_to_index(self.name, run, base.id if base else None, self.rules.digest, urls)
@@ -165,7 +165,7 @@ class Workshop:
         return nearest_hits(self.store, index or self.live(), self.embedder.embed_query(text), k)
 
     def texts(self, index: Index | None = None) -> dict[str, list[str]]:
-        """Return all that the live index holds: the texts under each source, sorted."""
+        """Return the whole content of the live index: the texts under each source, sorted."""
         found: dict[str, list[str]] = {}
         with self.store.scan_chunks((index or self.live()).id) as (_, hits):
             for hit in hits:
@@ -178,7 +178,7 @@ class Workshop:
 
 
 def fetched(path: str, content: Sections | str, **fields: Any) -> FetchedPage:
-    """Return a page with these sections, or in this state."""
+    """Return a page with these sections or in this state."""
     if isinstance(content, str):
         return FetchedPage(BASE + path, content, error=f"is {content}", **fields)  # type: ignore[arg-type]
     return FetchedPage(BASE + path, "ok", 200, body=json.dumps(content).encode(), **fields)
@@ -206,6 +206,6 @@ def small_site(pages: int = 20, sections: int = 3) -> dict[str, Sections]:
 
 
 def _word(number: int) -> str:
-    """Return a word for each number; no two numbers have the same."""
+    """Return a word for a number, different for each number."""
     letters = "bcdfghklmnprstvz"
     return "".join(letters[(number >> shift) % 16] + "aeio"[(number >> shift) % 4] for shift in (0, 4, 8))

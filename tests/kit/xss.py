@@ -1,7 +1,7 @@
-"""Pages that carry cross-site scripting payloads, and a search of a DOM for what would run.
+"""Generates pages with cross-site scripting payloads, and finds active content in rendered HTML.
 
-Each payload stands in a page as text, code, heading, title, link and raw markup, and goes the way of every page: it is
-read, cut into chunks, retrieved, quoted or repeated by an obedient model, and shown.
+Each payload is on a page as text, code, heading, title, link and raw markup. It goes through every step of a page:
+reading, chunking, retrieval, quotation or repetition by an obedient model, and display.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ QUESTION = "How does the gadget handle its special widget input?"
 CHUNK = Chunker(load_tokenizer("hash:8"))
 INDEX = Index(1, "docs", IndexSettings("words"), "live", 1)
 
-# What an attack does if it runs: opens a dialog, marks the window, and calls home.
+# An attack's code: it opens a dialog, sets a mark on the window, and calls home.
 JS = "alert(window.pwned=1)"
 HOME = "//evil.example/x"
 
@@ -83,18 +83,19 @@ FRAMES = [
 ]  # fmt: skip
 KINDS = {"script": SCRIPTS, "handler": HANDLERS, "link": LINKS, "markdown": MARKDOWN, "frame": FRAMES}
 PAYLOADS = [(f"{kind} {n}", payload) for kind, payloads in KINDS.items() for n, payload in enumerate(payloads, 1)]
-# Every kind is among them: for what takes a browser a second each, where another test tries all on the same code.
+# One of each kind, for tests that take a second per payload in a browser. Another test tries all payloads on the same
+# code.
 SAMPLE = PAYLOADS[::4]
 
 
 def held(payloads: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """Return the rows of a table: each kind, how many of `payloads` are of it and were tried, and how many held."""
+    """Return table rows: each kind, the number of its `payloads` that were tried, and the number found harmless."""
     counts = Counter(name.partition(" ")[0] for name, _ in payloads)
     return [(kind, str(count), str(count)) for kind, count in counts.items()]
 
 
 def page_with(payload: str, markup: bool = True) -> bytes:
-    """A page that holds the payload wherever a page can hold text, and as markup."""
+    """Return a page with the payload as raw markup and everywhere that a page can have text."""
     text, quoted = html.escape(payload, quote=False), html.escape(payload)
     return f"""<html><head><title>{text}</title></head><body><main>
 <h1 id="{quoted}">Gadget {text}</h1>
@@ -106,9 +107,9 @@ def page_with(payload: str, markup: bool = True) -> bytes:
 
 
 def hits_of(payload: str) -> tuple[Hit, ...]:
-    """The chunks of a page that holds the payload, as they are retrieved."""
+    """Return the chunks of a page with the payload, as retrieval returns them."""
     pages = [Page(URL, page_with(payload, markup)) for markup in (True, False)]
-    for page in pages:  # a page that refreshes itself, or has no text left, is not indexed
+    for page in pages:  # a page that refreshes itself or has no text left is not indexed
         with contextlib.suppress(UnreadablePage):
             if chunks := CHUNK(read_page(page)):
                 return tuple(map(_hit, chunks))
@@ -123,13 +124,13 @@ def _hit(chunk: Chunk) -> Hit:
 
 
 def repeat_in_pieces(request: Request) -> Reply:
-    """Repeat the prompt, in deltas of seven characters: what runs comes in two, and no tag comes whole."""
+    """Repeat the prompt in deltas of seven characters, so that payloads and tags arrive in pieces."""
     text = f"{request.prompt} [1][2]"
     return Reply(deltas=[text[at : at + 7] for at in range(0, len(text), 7)])
 
 
 class PoisonedRetriever:
-    """Finds the chunks of the page that holds `payload`."""
+    """Finds the chunks of the page with `payload`."""
 
     def __init__(self, payload: str = "") -> None:
         self.payload = payload
@@ -141,19 +142,19 @@ class PoisonedRetriever:
         return True
 
     async def aload(self, collection: str | None = None) -> None:
-        """It has nothing to load."""
+        """Do nothing, because there is nothing to load."""
 
     async def aready(self, collection: str | None = None) -> Index:
         return INDEX
 
     async def aplace(self, url: str, collection: str | None = None) -> None:
-        """The index does not hold the page that the reader has open."""
+        """Return no place: the index does not contain the reader's open page."""
 
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> np.ndarray:
         return np.ones((len(texts), 1), np.float32)
 
 
-# ---------------------------------------------------------------------------------------------- what would run
+# ---------------------------------------------------------------------------------------------- active content
 
 ACTIVE = {"script", "iframe", "frame", "object", "embed", "base", "meta", "link", "form", "style", "svg", "math"}
 ADDRESSES = {"href", "src", "action", "formaction", "xlink:href", "data", "srcset", "poster", "background", "ping"}
@@ -163,7 +164,7 @@ OWN = "https://docs.example.com/"
 
 
 class PoisonedAnswers(FakeStore):
-    """A store with one verified answer, to the question `asked`, whose text and sections carry the payload."""
+    """A store with one verified answer, to the question `asked`. Its text and sections contain the payload."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +185,7 @@ class PoisonedAnswers(FakeStore):
 
 
 def active_parts(markup: str) -> list[str]:
-    """Return what would run, or load from elsewhere, if a browser showed `markup`."""
+    """Return the parts of `markup` that would run or load other files in a browser."""
     parser = _ActiveParts(convert_charrefs=True)
     parser.feed(markup)
     parser.close()
@@ -192,7 +193,7 @@ def active_parts(markup: str) -> list[str]:
 
 
 class _ActiveParts(HTMLParser):
-    """Collects active elements and attributes. It reads attributes as browsers do; entities are resolved."""
+    """Collects active elements and attributes. Like a browser, it decodes entities in attributes."""
 
     def __init__(self, *, convert_charrefs: bool) -> None:
         super().__init__(convert_charrefs=convert_charrefs)
@@ -206,6 +207,6 @@ class _ActiveParts(HTMLParser):
 def _is_active(name: str, value: str) -> bool:
     if name.startswith("on") or name in ("srcdoc", "style"):
         return True
-    url = re.sub(r"[\t\n\r]", "", value)  # as a browser does
+    url = re.sub(r"[\t\n\r]", "", value)  # like a browser
     away = bool(ELSEWHERE.match(url)) and not url.startswith(OWN)
     return name in ADDRESSES and (bool(SCRIPTED.match(url)) or away)

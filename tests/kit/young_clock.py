@@ -1,6 +1,6 @@
-"""Sets the monotonic clock back, as on a machine that was started a second ago: nothing may take it for hours old.
+"""Sets the monotonic clock back to one second after boot, because no code may assume an older clock.
 
-Import it before anything that takes `time.monotonic` as a default.
+Import it before any module that uses `time.monotonic` as a default.
 """
 
 import time
@@ -16,12 +16,12 @@ def monotonic() -> float:
     return _clock() - _set.back_s
 
 
-monotonic.__module__, time.monotonic = "time", monotonic  # so that it is pickled as what it stands for
+monotonic.__module__, time.monotonic = "time", monotonic  # so that it is pickled as the function that it replaces
 
 
 @contextmanager
 def just_started() -> Iterator[None]:
-    """Let the clock say one second at first."""
+    """Make the clock start at one second."""
     _set.back_s = _clock() - 1.0
     yield
     _set.back_s = 0.0

@@ -1,4 +1,4 @@
-"""Each file of unit tests runs on a machine that has just started."""
+"""Runs each file of unit tests as on a machine that has just started."""
 
 from collections.abc import Iterator
 
