@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from jobs.cli import BAD_INPUT, main, quiet_when_piped
 from pipelines.text.phrases import read_table
+from pipelines.version import raydex_version
 
 # verb: (module, line of the help)
 MODULES = {"index": "reindex"}  # modules with another name than their verb
@@ -30,7 +31,7 @@ def raydex(argv: Sequence[str] | None = None) -> NoReturn:
             print(overview())
             sys.exit()
         if verb in ("-V", "--version"):
-            print(f"raydex {installed_version()}")
+            print(f"raydex {raydex_version()}")
             sys.exit()
         print(explain_unknown(verb) if verb else overview(), file=sys.stderr)
         sys.exit(BAD_INPUT)
@@ -48,16 +49,6 @@ def explain_unknown(verb: str) -> str:
     near = difflib.get_close_matches(verb, VERBS, n=1)
     hint = f"did you mean `raydex {near[0]}`?" if near else "`raydex --help` lists the verbs"
     return f"raydex: there is no verb {verb!r}; {hint}"
-
-
-def installed_version() -> str:
-    """Return the version of the installed package."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("raydex")
-    except PackageNotFoundError:
-        return "from source, not installed"
 
 
 if __name__ == "__main__":

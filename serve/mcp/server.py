@@ -8,7 +8,6 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
@@ -25,6 +24,7 @@ from pipelines.page.stored import readable_text
 from pipelines.records import Index
 from pipelines.text.mistakes import describe_mistakes
 from pipelines.text.phrases import read_table
+from pipelines.version import raydex_version
 from serve.api.errors import failure_of
 from serve.mcp import arguments as schemas
 from serve.mcp.pages import NoSuchPage
@@ -99,7 +99,7 @@ def make_server(handlers: RequestHandlers) -> Server[Any]:
     return Server(
         NAME,
         title="Raydex: documentation",
-        version=_version(),
+        version=raydex_version(),
         instructions=INSTRUCTIONS,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
@@ -264,10 +264,3 @@ def _schema(model: type[schemas.ToolArguments] | type[ToolResult]) -> dict[str, 
 class _Untitled(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: object) -> bool:
         return False
-
-
-def _version() -> str:
-    try:
-        return version("raydex")
-    except PackageNotFoundError:
-        return "0"

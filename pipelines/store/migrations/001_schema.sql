@@ -1,27 +1,33 @@
--- All tables except the chunk tables: the store creates one `chunk_<index id>` per index (chunks.py). Columns that were
--- added to chunks later are added to staged_chunk too. "if not exists": databases that are older than numbered migrations
--- have these tables already.
+-- All tables but those that the code creates: `chunk_<index id>` for each index (../chunks.sql) and the record of
+-- migrations (migrate.sql). Columns that are added to chunks later (../chunks.py) are added to staged_chunk too.
 
-create table if not exists collection (
+create table collection (
     name text primary key,
     settings jsonb not null default '{}',
-    created timestamptz not null default now()
+    created timestamptz not null default now(),
+    is_default boolean not null default false,  -- answers questions that name no collection
+    announcing_secret text  -- what senders sign their announcements with; null: none may
 );
+create unique index collection_one_default on collection (is_default) where is_default;
 
-create table if not exists run (
+-- `interrupted`: a person ended it by Ctrl-C or SIGTERM. `steps` are the results of the transactions that change an
+-- index, by name: a step is done once, even if the connection broke before its commit was confirmed.
+create table run (
     id bigint generated always as identity primary key,
     collection text not null references collection on delete cascade,
     kind text not null,
-    state text not null default 'running' check (state in ('running', 'done', 'failed', 'abandoned')),
+    state text not null default 'running'
+        check (state in ('running', 'done', 'failed', 'interrupted', 'abandoned')),
     counts jsonb not null default '{}',
+    steps jsonb not null default '{}',
     error text,
     started timestamptz not null default now(),
     ended timestamptz
 );
-create index if not exists run_of_collection on run (collection, id);
+create index run_of_collection on run (collection, id);
 
 -- How the crawl of each host ended; a run deletes vanished pages only if all of its crawls are complete.
-create table if not exists crawl (
+create table crawl (
     run bigint not null references run on delete cascade,
     host text not null,
     complete boolean not null,
@@ -32,7 +38,7 @@ create table if not exists crawl (
 
 -- The crawl frontier and the state of every page. `run` is the last run that saw the page, `first_run` the first,
 -- `changed_run` the one that fetched its current body. `body` is the fetched body, zlib-compressed.
-create table if not exists page (
+create table page (
     collection text not null references collection on delete cascade,
     url text not null,
     state text not null check (state in ('ok', 'failed', 'gone', 'skipped', 'redirect', 'duplicate')),
@@ -55,11 +61,49 @@ create table if not exists page (
     run bigint not null,
     first_run bigint not null,
     changed_run bigint,
+    file_stamp text,  -- a hash of the file's path, size and times, and of its folder's settings; null: no file, or too new
+    checked_at timestamptz,  -- when it was last fetched or read without a failure
+    changed_at timestamptz,  -- when its content last changed
+    sketch text,  -- what its text is compared with other pages' by, after the content_hash
+    copy_of text,  -- the URL of the page that it is a copy of
     primary key (collection, url)
 );
 alter table page alter column body set storage external;
 
-create table if not exists index (
+-- What repeats on most pages of a collection's sites and is left out of their chunks, and the hash of the sample of
+-- pages from which that was learned.
+create table layout (
+    collection text primary key references collection (name) on delete cascade,
+    sample text not null,
+    sites jsonb not null
+);
+
+-- The URLs that the site of a folder listed when it last answered: a run to which it does not answer names pages by them.
+create table listing (
+    collection text not null references collection (name) on delete cascade,
+    base_url text not null,
+    urls text[] not null,
+    primary key (collection, base_url)
+);
+
+-- Changes of pages that were announced to the service, until runs over these pages have brought them into the index.
+create table announcement (
+    id bigint generated always as identity primary key,
+    collection text not null references collection on delete cascade,
+    delivery text,  -- identifies a delivery that is repeated; null: nothing does
+    changed text[] not null,
+    deleted text[] not null,
+    received timestamptz not null default now(),
+    due timestamptz not null default now(),  -- the next attempt
+    attempts integer not null default 0,
+    run bigint references run on delete set null,  -- the last attempt
+    ended timestamptz,
+    error text,
+    unique (collection, delivery)
+);
+create index announcement_to_come on announcement (collection, id) where ended is null;
+
+create table index (
     id bigint generated always as identity primary key,
     collection text not null references collection on delete cascade,
     fingerprint text not null,
@@ -70,10 +114,10 @@ create table if not exists index (
     published_at timestamptz,
     created timestamptz not null default now()
 );
-create unique index if not exists index_one_live on index (collection) where state = 'live';
+create unique index index_one_live on index (collection) where state = 'live';
 
 -- The input (page body and metadata rules) of each page that an index holds.
-create table if not exists indexed_page (
+create table indexed_page (
     index bigint not null references index on delete cascade,
     url text not null,
     input_hash text not null,
@@ -82,7 +126,7 @@ create table if not exists indexed_page (
 );
 
 -- Pages and chunks of a run that are not published yet. Logged tables, so that a crash loses none of them.
-create table if not exists staged_page (
+create table staged_page (
     run bigint not null references run on delete cascade,
     url text not null,
     input_hash text not null,
@@ -95,7 +139,7 @@ create table if not exists staged_page (
     primary key (run, url)
 );
 
-create table if not exists staged_chunk (
+create table staged_chunk (
     run bigint not null references run on delete cascade,
     id text not null,
     url text not null,
@@ -105,6 +149,7 @@ create table if not exists staged_chunk (
     headings text[] not null,
     ordinal integer not null,
     text text not null,
+    plain text not null default '',
     text_hash text not null,
     embed_hash text not null,
     tokens integer not null,
@@ -115,14 +160,14 @@ create table if not exists staged_chunk (
 );
 
 -- Vectors that are not in a chunk table yet. They outlive their run, so that nothing is embedded twice.
-create table if not exists staged_vector (
+create table staged_vector (
     embed_hash text primary key,
     run bigint not null,
     embedding vector not null
 );
 
 -- The page whose task embeds a text in a run: the first that needs it, and the same one when Ray repeats its task.
-create table if not exists embedding_claim (
+create table embedding_claim (
     run bigint not null references run on delete cascade,
     embed_hash text not null,
     url text not null,
@@ -130,7 +175,7 @@ create table if not exists embedding_claim (
 );
 
 -- The changes that BM25 replicas replay after a publish.
-create table if not exists change (
+create table change (
     index bigint not null references index on delete cascade,
     revision bigint not null,
     chunk_id text not null,
@@ -138,9 +183,54 @@ create table if not exists change (
     primary key (index, revision, chunk_id)
 );
 
--- Every question, answered or failed (`error`). `hits` and `citations` hold snippets instead of whole texts, so that a
--- row can be read without its index. `asked_at` is when the answer was ready: the row may be written later.
-create table if not exists question (
+-- What each publish into an index replaced, so that it can be undone: rows without a graph. A row of `publication` for
+-- each revision; its replaced rows go with it.
+create table publication (
+    index bigint not null references index on delete cascade,
+    revision bigint not null,
+    published_at timestamptz not null default now(),
+    run bigint not null,
+    returned_to bigint,  -- the revision that a rollback made again
+    pages_added bigint not null default 0,
+    pages_changed bigint not null default 0,
+    pages_removed bigint not null default 0,
+    chunks_added bigint not null default 0,
+    chunks_changed bigint not null default 0,
+    chunks_removed bigint not null default 0,
+    primary key (index, revision)
+);
+
+-- `old` is the row as it was, without its embedding; null for a chunk that was added.
+create table replaced_chunk (
+    index bigint not null,
+    revision bigint not null,
+    chunk_id text not null,
+    op text not null check (op in ('added', 'changed', 'removed')),
+    old jsonb,
+    embedding vector,
+    primary key (index, revision, chunk_id),
+    foreign key (index, revision) references publication on delete cascade
+);
+
+-- The row of indexed_page as it was, and what the page's row said of it; null for a page that was added.
+create table replaced_page (
+    index bigint not null,
+    revision bigint not null,
+    url text not null,
+    op text not null check (op in ('added', 'changed', 'removed')),
+    input_hash text,
+    sections integer,
+    title text,
+    language text,
+    tags text[],
+    version text,
+    primary key (index, revision, url),
+    foreign key (index, revision) references publication on delete cascade
+);
+
+-- Every question, answered or failed (`error`). `answer` is one document, in the form of `Answer.to_dict`; the other
+-- columns are what questions are searched by. `asked_at` is when the answer was ready: the row may be written later.
+create table question (
     id text primary key,
     collection text not null,
     conversation text not null,
@@ -148,44 +238,68 @@ create table if not exists question (
     question text not null,
     standalone text not null,  -- the question condensed with its conversation, '' if that was not needed
     mode text not null,
-    agent text not null,
-    why text not null,  -- why this agent was chosen
-    answer text not null,
     known boolean not null,
-    citations jsonb not null,
-    hits jsonb not null,
-    queries text[] not null,
-    degraded text[] not null,
-    prompt_tokens integer not null,
-    completion_tokens integer not null,
-    calls integer not null,
-    cost double precision not null,  -- US dollars
-    timings jsonb not null,  -- seconds
+    answer jsonb,  -- null: failed
+    cited text[] default array[]::text[],  -- ids of the chunks
     index bigint,
-    revision bigint,
     key_name text not null,  -- '': asked without a key
-    error text
+    error text,
+    channel text default 'api',  -- page, widget, slack, mcp, openai or api
+    page text default '',  -- URL of the page that the reader had open, without query and fragment
+    language text default '',  -- of the question, as BCP 47; '': not certain
+    shared_at timestamptz  -- since when everyone who may ask may read the answer; null: only its asker
 );
-create index if not exists question_asked_at on question (asked_at);
-create index if not exists question_of_conversation on question (conversation, asked_at) where conversation <> '';
+create index question_asked_at on question (asked_at);
+create index question_of_conversation on question (conversation, asked_at) where conversation <> '';
 
 -- No foreign key: feedback may arrive before its question's row, which is written after the answer was sent.
-create table if not exists feedback (
+create table feedback (
     id bigint generated always as identity primary key,
     question_id text not null,
     rating smallint not null check (rating in (-1, 0, 1)),
+    reasons text[] not null default array[]::text[],  -- wrong, incomplete, outdated, not_asked
     comment text not null,
     created timestamptz not null default now(),
     key_name text not null,
     unique (question_id, key_name)
 );
 
--- API keys, as hashes only: a key itself is shown once and stored nowhere.
-create table if not exists api_key (
+-- The sources that readers opened: each of an answer, or of a search, once. No key, session or address is stored. A
+-- click of an answer goes with its question; one of a search, which is recorded nowhere, holds what was searched for.
+create table click (
+    shown text not null,  -- the id of the answer, or a digest of the search
+    source text not null,
+    question_id text references question (id) on delete cascade,
+    collection text not null,
+    query text not null default '',
+    opened_at timestamptz not null default now(),
+    primary key (shown, source)
+);
+create index click_of_question on click (question_id) where question_id is not null;
+create index click_opened_at on click (opened_at);
+
+-- Answers that a person wrote, each with the sections that it rests on as they were when a person last accepted it.
+create table verified_answer (
+    id bigint generated always as identity primary key,
+    collection text not null references collection on delete cascade,
+    questions text[] not null,  -- wordings of the question that it answers
+    answer text not null,  -- Markdown; [n] is the n-th of the sections
+    sections jsonb not null,  -- source, text_hash, text
+    retired boolean not null default false,
+    written timestamptz not null default now(),
+    changed timestamptz not null default clock_timestamp()  -- when it was last written, accepted or retired
+);
+create index verified_answer_of_collection on verified_answer (collection);
+
+-- API keys, as hashes only: a key itself is shown once and stored nowhere. Pages hold publishable keys: they have only
+-- the scope `ask`, and are bound to origins.
+create table api_key (
     id bigint generated always as identity primary key,
     name text not null unique,
     hash bytea not null unique,
     scopes text[] not null,
+    origins text[] not null default array[]::text[],  -- pages that may hold it; none: a secret key
+    collections text[] not null default array[]::text[],  -- that it may ask; none: all
     rate_per_minute integer,  -- null: the service's rate
     created timestamptz not null default now(),
     expires timestamptz,
@@ -194,16 +308,23 @@ create table if not exists api_key (
 );
 
 -- One token bucket per key, shared by all replicas. Unlogged: a crash empties the table, which fills every bucket.
-create unlogged table if not exists rate_bucket (
+create unlogged table rate_bucket (
     key text primary key,
     tokens double precision not null,
     allowed boolean not null,  -- whether the last request was allowed
     updated timestamptz not null
 );
 
+-- What all replicas sign sessions and hash addresses with: 244 random bits. Deleting the row ends all sessions.
+create table service_secret (
+    only_one boolean primary key default true check (only_one),
+    value bytea not null default decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')
+);
+insert into service_secret default values;
+
 -- Evaluations. The fingerprint names everything that decides the result. They outlive their index and collection; one
 -- that has not ended is continued where it stopped.
-create table if not exists evaluation (
+create table evaluation (
     id bigint generated always as identity primary key,
     fingerprint text not null,
     collection text not null,
@@ -215,9 +336,9 @@ create table if not exists evaluation (
     started timestamptz not null default now(),
     ended timestamptz
 );
-create index if not exists evaluation_of_fingerprint on evaluation (fingerprint, id);
+create index evaluation_of_fingerprint on evaluation (fingerprint, id);
 
-create table if not exists evaluated_question (
+create table evaluated_question (
     evaluation bigint not null references evaluation on delete cascade,
     id text not null,  -- of the example: its question and reference sources
     question text not null,
@@ -229,11 +350,12 @@ create table if not exists evaluated_question (
     scores jsonb not null,  -- of the answer
     error text,
     asked_at timestamptz not null,
+    attempts integer not null default 1,  -- limited: a question that lacks a part each time is not asked forever
     primary key (evaluation, id)
 );
 
 -- Judgements, by the hash of everything that the judge was shown.
-create table if not exists judgement (
+create table judgement (
     hash text primary key,
     dimension text not null,
     model text not null,
@@ -242,4 +364,15 @@ create table if not exists judgement (
     error text,
     created timestamptz not null default now(),
     check ((score is null) = (error is not null))
+);
+
+-- How good a language model is for a collection, and the form of answers that its trial recommends.
+create table model_trial (
+    collection text not null references collection (name) on delete cascade,
+    endpoint text not null,
+    model text not null,
+    form text not null check (form in ('written', 'full', 'summary', 'quoted')),
+    scores jsonb not null,
+    tried timestamptz not null default clock_timestamp(),
+    primary key (collection, endpoint, model)
 );

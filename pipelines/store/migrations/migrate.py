@@ -17,9 +17,13 @@ import psycopg
 from pipelines.store.chunks import ChunkColumns, ChunkTables, add_missing_columns, missing_columns
 from pipelines.store.database.connection import Connection, own_sql, statement
 from pipelines.store.database.errors import UnusableDatabase, translate_errors
+from pipelines.version import raydex_version
 
 FOLDER = Path(__file__).parent
 FILE_NAME = re.compile(r"(\d{3})_(\w+)\.sql")
+RECORD = "schema_version"  # the table of the migrations that were applied
+# Tables that every Raydex had. Before 0.1.0 the record of its migrations was another one.
+OLDEST_TABLES = {"collection", "page", "run"}
 
 # pgvector 0.8.2 fixes CVE-2026-3172 (buffer overflow in parallel HNSW builds, 0.6.0 to 0.8.1).
 OLDEST_PGVECTOR = (0, 8, 2)
@@ -52,11 +56,13 @@ class Schema(ChunkTables):
     def migrate(self, folder: Path = FOLDER) -> None:
         """Apply the migrations of `folder` that the database lacks, in order, and add new chunk columns.
 
-        Raises UnusableDatabase without pgvector ≥ 0.8.2 or if a newer Raydex has changed the schema, MigrationFailed.
+        Raises UnusableDatabase without pgvector ≥ 0.8.2, if a newer Raydex has changed the schema, or if the database
+        has such tables but no record of them. Raises MigrationFailed.
         """
         migrations = read_migrations(folder)
         with translate_errors(), self.connect() as connection:
-            if _has_pgvector(connection) and not pending(connection, migrations):
+            missing = pending(connection, migrations)
+            if _has_pgvector(connection) and not missing:
                 if missing_columns(connection, self.columns):
                     _add_columns(connection, self.columns)
                 return
@@ -76,6 +82,11 @@ def read_migrations(folder: Path = FOLDER) -> list[Migration]:
                 raise ValueError(f"migrations {other} and {migration} have the same number: renumber the later one")
             found[migration.number] = migration
     return list(found.values())
+
+
+def created_tables(migrations: Sequence[Migration]) -> list[str]:
+    """Return the names of the tables that migrations create."""
+    return [name for each in migrations for name in re.findall(r"create (?:unlogged )?table (\w+) \(", each.text)]
 
 
 def _has_pgvector(connection: Connection) -> bool:
@@ -109,19 +120,40 @@ def _create_pgvector(connection: Connection) -> None:
 
 
 def pending(connection: Connection, migrations: Sequence[Migration]) -> list[Migration]:
-    """Return the migrations not yet applied. Raises UnusableDatabase if the database has newer ones."""
-    exist = connection.execute(statement("migrations_exist")).fetchone()
-    if not (exist and exist["exist"]):
+    """Return the migrations that were not applied yet.
+
+    Raises UnusableDatabase if the database has one that is unknown here, or has tables that no migration has made.
+    """
+    names = {"record": RECORD, "tables": created_tables(migrations)}
+    found = connection.execute(statement("recorded_tables"), names).fetchone() or {}
+    if not found["recorded"]:
+        _refuse_tables(found["tables"])
         return list(migrations)
-    applied = {row["number"]: row["name"] for row in connection.execute(statement("applied_migrations"))}
+    rows = {row["number"]: row for row in connection.execute(statement("applied_migrations"))}
     newest = max((migration.number for migration in migrations), default=0)
-    unknown = [str(Migration(number, name, "")) for number, name in applied.items() if number > newest]
-    if unknown:
+    if unknown := [row for number, row in rows.items() if number > newest]:
+        said = ", ".join(str(Migration(row["number"], row["name"], "")) for row in unknown)
         raise UnusableDatabase(
-            f"a newer version of Raydex has changed this database ({', '.join(unknown)}; this version knows "
-            f"migrations up to {newest:03}): upgrade Raydex, or set DATABASE_URL to another database"
+            f"a newer Raydex ({unknown[-1]['raydex']}) has changed this database ({said}; this version, "
+            f"{raydex_version()}, knows migrations up to {newest:03}): upgrade Raydex, or set DATABASE_URL to another "
+            "database"
         )
-    return [migration for migration in migrations if migration.number not in applied]
+    return [migration for migration in migrations if migration.number not in rows]
+
+
+def _refuse_tables(tables: Sequence[str]) -> None:
+    """Raise UnusableDatabase if there are `tables`, of which no migration is recorded."""
+    if set(tables) >= OLDEST_TABLES:
+        raise UnusableDatabase(
+            "this database was made by a Raydex older than 0.1.0 and can't be upgraded: name an empty database in "
+            "DATABASE_URL, or another folder in RAYDEX_HOME, and index again (or write each collection with "
+            "`raydex dump` of the older Raydex, and load it into the new database with `raydex restore`)"
+        )
+    if tables:
+        raise UnusableDatabase(
+            f"another program's tables in this database have names that Raydex needs ({', '.join(tables)}): name a "
+            "database for Raydex in DATABASE_URL (`createdb raydex`)"
+        )
 
 
 def _apply(connection: Connection, migration: Migration, migrations: Sequence[Migration]) -> None:
@@ -130,7 +162,8 @@ def _apply(connection: Connection, migration: Migration, migrations: Sequence[Mi
         if migration in pending(connection, migrations):
             connection.execute(statement("create_migrations"))
             connection.execute(migration.text)
-            connection.execute(statement("record_migration"), {"number": migration.number, "name": migration.name})
+            record = {"number": migration.number, "name": migration.name, "raydex": raydex_version()}
+            connection.execute(statement("record_migration"), record)
 
 
 def _add_columns(connection: Connection, columns: ChunkColumns) -> None:

@@ -9,21 +9,23 @@ create extension if not exists vector;
 -- name: pgvector_version
 select extversion from pg_extension where extname = 'vector';
 
--- name: migrations_exist
--- Not to_regclass: its answer may come from a cache filled before the lock was taken.
-select exists (
-    select from pg_tables where tablename = 'schema_migration' and schemaname = any(current_schemas(false))
-) as exist;
+-- name: recorded_tables
+-- Whether migrations are recorded, and which of %(tables)s exist. One statement, so that both are of one moment. Not
+-- to_regclass: its answer may come from a cache filled before the lock was taken.
+select coalesce(bool_or(tablename = %(record)s), false) as recorded,
+       coalesce(array_agg(tablename::text order by tablename) filter (where tablename <> %(record)s), array[]::text[]) as tables
+from pg_tables where schemaname = any(current_schemas(false)) and tablename = any(%(record)s::text || %(tables)s::text[]);
 
 -- name: create_migrations
-create table if not exists schema_migration (
+create table if not exists schema_version (
     number integer primary key,
     name text not null,
+    raydex text not null,  -- the version that applied it
     applied timestamptz not null default now()
 );
 
 -- name: applied_migrations
-select number, name from schema_migration order by number;
+select number, name, raydex from schema_version order by number;
 
 -- name: record_migration
-insert into schema_migration (number, name) values (%(number)s, %(name)s);
+insert into schema_version (number, name, raydex) values (%(number)s, %(name)s, %(raydex)s);

@@ -2,12 +2,11 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from pipelines.store.database.connection import Database, is_pooled, statement
 from pipelines.store.database.errors import translate_errors
-from pipelines.store.migrations.migrate import OLDEST_PGVECTOR, pending, read_migrations
-
-RECORD = "schema_migration"  # the table of applied migrations
+from pipelines.store.migrations.migrate import FOLDER, OLDEST_PGVECTOR, RECORD, created_tables, pending, read_migrations
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +45,17 @@ def version_of(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
 
 
-def read_state(url: str) -> DatabaseState:
-    """Return the state of the database at `url`.
+def read_state(url: str, folder: Path = FOLDER) -> DatabaseState:
+    """Return the state of the database at `url`, compared with the migrations of `folder`.
 
     Raises BadDatabaseUrl, StoreUnavailable, and UnusableDatabase if a newer Raydex has changed it.
     """
-    migrations = read_migrations()
-    tables = [
-        name for each in migrations for name in re.findall(r"create (?:unlogged )?table[^(]*?(\w+) \(", each.text)
-    ]
+    migrations = read_migrations(folder)
     with translate_errors(), Database(url).connect() as connection:
         row, pooled = connection.execute(statement("database_state")).fetchone() or {}, is_pooled(connection)
-        closed = connection.execute(statement("closed_tables"), {"tables": [RECORD, *tables]}).fetchall()
+        closed = connection.execute(
+            statement("closed_tables"), {"tables": [RECORD, *created_tables(migrations)]}
+        ).fetchall()
         may_look = RECORD not in [each["name"] for each in closed]
         missing = pending(connection, migrations) if may_look else []
     return DatabaseState(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from kit.scripted_llm import Reply, ScriptedLLM
 from pipelines.diagnosis import Check, Finding, run_check
 from pipelines.diagnosis.database import DatabaseCheck
 from pipelines.store import Store
+from pipelines.store.migrations.migrate import FOLDER, read_migrations
+from pipelines.store.migrations.state import read_state
 
 ROOT = Path(__file__).parents[3]
 
@@ -47,21 +50,31 @@ def test_healthy_database_passes(database_url: str) -> None:
     assert "raydex index URL" in found["collections"].remedy
 
 
-def test_pending_migrations_are_listed_but_not_applied(database_url: str, superuser_url: str) -> None:
-    with psycopg.connect(superuser_url) as connection:
-        connection.execute("delete from schema_migration where number > 1")
-    found = check(database_url)
-    assert found["schema"].state == "warn" and "002_default_collection" in found["schema"].found
-    assert "collections" not in found
-    with psycopg.connect(superuser_url) as connection:
-        assert connection.execute("select count(*) from schema_migration").fetchone() == (1,)
+def test_pending_migrations_are_listed_but_not_applied(database_url: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(FOLDER, tmp_path / "migrations"))
+    name = f"{len(read_migrations()) + 1:03}_notes"
+    (folder / f"{name}.sql").write_text("create table note (id integer)")
+    database = DatabaseCheck(database_url, tmp_path, lambda _: "")
+    database.state = read_state(database_url, folder)
+    (finding,) = database.check_schema()
+    assert finding.state == "warn" and name in finding.found
+    assert list(database.check_collections(lambda model: 0)) == []
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("select count(*) from pg_class where relname = 'note'").fetchone() == (0,)
 
 
 def test_database_of_a_newer_version_is_reported(database_url: str, superuser_url: str) -> None:
     with psycopg.connect(superuser_url) as connection:
-        connection.execute("insert into schema_migration (number, name) values (999, 'later')")
-    found = check(database_url)
-    assert found["database"].state == "failed" and "999_later" in found["database"].found
+        connection.execute("insert into schema_version (number, name, raydex) values (999, 'later', '9.1.0')")
+    found = check(database_url)["database"]
+    assert found.state == "failed" and "Raydex (9.1.0)" in found.found and "999_later" in found.found
+
+
+def test_database_older_than_the_first_release_is_reported(database_url: str, superuser_url: str) -> None:
+    with psycopg.connect(superuser_url) as connection:
+        connection.execute("drop table schema_version")
+    found = check(database_url)["database"]
+    assert found.state == "failed" and found.found.endswith("can't be upgraded") and "RAYDEX_HOME" in found.remedy
 
 
 def test_role_without_rights_is_reported(database_url: str, superuser_url: str) -> None:

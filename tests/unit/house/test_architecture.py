@@ -20,14 +20,14 @@ BASE = {
 }  # fmt: skip
 NOTHING = (
     "fetched", "files", "proxies", "ray_internals", "ray_place", "records", "server_account", "signing",
-    "standalone", "text", "tracing",
+    "standalone", "text", "tracing", "version",
 )  # fmt: skip
 MAY_USE = dict.fromkeys(NOTHING, frozenset()) | {
     "logs": {"tracing"},
     "llm": {"proxies", "records", "text", "tracing"},
     "embedding": {"files", "proxies", "records", "text", "tracing"},
     "page": {"embedding", "records"},
-    "store": {"fetched", "files", "page", "records", "text"},
+    "store": {"fetched", "files", "page", "records", "text", "version"},
     "keeper": {"files", "server_account", "store"},
     "embedded": {"files", "keeper", "store"},
     "cluster": {"files", "ray_internals", "ray_place", "ray_ports"},

@@ -26,7 +26,7 @@ WORDS = {
     "index": ["https://127.0.0.1:9/", "--allow-private"],
     "ask": ["Why?"],
     "keys": ["list"],
-    "restore": [str(Path(__file__).parents[2] / "data" / "index_before_migrations.dump")],
+    "restore": [str(Path(__file__).parents[2] / "data" / "index_0.1.0.dump")],
     "questions": ["make", "--collection", "x", "--out", "x.jsonl", "--without-llm"],
     "answers": ["list"],
     "dump": ["x", "x.dump"],

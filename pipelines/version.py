@@ -1,0 +1,11 @@
+"""The version of Raydex: that of the installed package, which pyproject.toml declares."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+
+def raydex_version() -> str:
+    """Return the version of the installed package; "unknown" for a source tree that is not installed."""
+    try:
+        return version("raydex")
+    except PackageNotFoundError:
+        return "unknown"
