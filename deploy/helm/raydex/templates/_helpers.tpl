@@ -1,11 +1,11 @@
-{{/* Labels by which the policies find pods. KubeRay keeps app.kubernetes.io/name to itself. Takes root and part. */}}
+{{/* Labels for selecting pods in policies. KubeRay reserves app.kubernetes.io/name. Takes root and part. */}}
 {{- define "raydex.labels" -}}
 app.kubernetes.io/part-of: raydex
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .part }}
 {{- end }}
 
-{{/* One container that runs the image. Takes root, name, cpu, memory, gpus. */}}
+{{/* A container that runs the image. Takes root, name, cpu, memory, gpus. */}}
 {{- define "raydex.container" -}}
 name: {{ .name }}
 image: {{ .root.Values.image | quote }}
@@ -20,7 +20,7 @@ resources: {{ dict "requests" $size "limits" $size | toJson }}
 {{- $values := .root.Values -}}
 metadata:
   labels: {{- include "raydex.labels" . | nindent 4 }}
-  annotations: # another secret makes a new cluster
+  annotations: # a changed secret creates a new cluster
     raydex/secret: {{ dict "url" $values.database.url "secrets" $values.secrets | toJson | sha256sum | trunc 16 }}
 spec:
   imagePullSecrets: {{ toJson $values.imagePullSecrets }}
@@ -28,7 +28,7 @@ spec:
   tolerations: {{ toJson (.size.tolerations | default list) }}
   terminationGracePeriodSeconds: 60
   {{- if eq .kind "worker" }}
-  automountServiceAccountToken: false # the head's autoscaler needs one, a worker does not
+  automountServiceAccountToken: false # the head's autoscaler needs a token, a worker does not
   {{- if eq .part "serve" }}
   topologySpreadConstraints:
     - topologyKey: kubernetes.io/hostname
@@ -61,23 +61,23 @@ spec:
       {{- if and (eq .kind "worker") (eq .part "serve") }}
       ports:
         - {name: serve, containerPort: 8000}
-      readinessProbe: # KubeRay's own asks the same with wget, which an image need not have; it brings the other probes
+      readinessProbe: # KubeRay's default makes the same request with wget, which an image may lack; it adds the other probes
         httpGet: {path: /-/healthz, port: 8000}
         periodSeconds: 5
         timeoutSeconds: 2
         failureThreshold: 2
       lifecycle:
-        preStop: # readers are sent elsewhere before the replica ends
+        preStop: # traffic moves to other pods before the replica ends
           exec: {command: [sleep, "15"]}
       {{- end }}
-      envFrom: # optional: with CloudNativePG and no other secret there is none
+      envFrom: # optional: with CloudNativePG and no other secrets it does not exist
         - secretRef:
             name: {{ $values.existingSecret | default .root.Release.Name }}
             optional: {{ $values.database.cloudnativepg.enabled }}
       env:
         - {name: RAY_USAGE_STATS_ENABLED, value: "0"}
         - {name: RAYDEX_HOME, value: {{ $values.home.path | quote }}}
-        # As deploy/start-cluster: a replica that dies costs a 503, and a node that was killed is known within a second.
+        # As in deploy/start-cluster: a dying replica causes a 503, and a killed node is detected within a second.
         - {name: RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH, value: "serve.proxy:middlewares"}
         - {name: RAY_health_check_period_ms, value: "300"}
         - {name: RAY_agent_register_timeout_ms, value: "120000"}
@@ -95,9 +95,9 @@ spec:
 {{- define "raydex.cluster" -}}
 rayVersion: {{ .root.Values.rayVersion | quote }}
 enableInTreeAutoscaling: true
-authOptions: {mode: token} # the operator makes the token and gives it to every pod
+authOptions: {mode: token} # the operator creates the token and passes it to every pod
 headGroupSpec:
-  rayStartParams: {num-cpus: "0"} # no work but the driver's
+  rayStartParams: {num-cpus: "0"} # runs only the driver
   template: {{- include "raydex.pod" (merge (dict "kind" "head" "size" .root.Values.head) .) | nindent 4 }}
 workerGroupSpecs:
   {{- range $name, $size := .groups }}
