@@ -1,4 +1,4 @@
-"""An empty `<a name>` or `<span id>` is an anchor of what follows it, as pages before HTML 5 have them."""
+"""An empty `<a name>` or `<span id>` is an anchor of the content after it, as on pages before HTML 5."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def found(html: str) -> list[tuple[str, str, str]]:
         "One. <a name='b'></a><h2>B</h2>Two.",
         "<p>One.</p><h2>B</h2><a name='b'></a><p>Two.</p>",
         "<p>One.</p><h2 id='b'>B</h2><a name='c'></a><p>Two.</p>",
-        "<p>One.<a name='b'></a><h>B</h><hr><p>Two.</p>",  # a heading of no rank
+        "<p>One.<a name='b'></a><h>B</h><hr><p>Two.</p>",  # a heading without a level
     ],
 )
 def test_name_next_to_a_heading_without_an_id_is_its_anchor(html):

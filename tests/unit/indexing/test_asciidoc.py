@@ -1,4 +1,4 @@
-"""AsciiDoc is read as Asciidoctor shows it: sections and their ids, blocks, lists, tables, words in the text."""
+"""AsciiDoc reads as Asciidoctor renders it: sections, ids, blocks, lists, tables, inline markup."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Chunks hold all the text, never more than the model reads, and keep their ids when other text changes."""
+"""Chunks contain all text, stay within the model's limit, and keep their ids when other text changes."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -24,7 +24,7 @@ WORDS = replace(load_tokenizer("hash:8"), max_tokens=40)
 
 @dataclass(frozen=True)
 class Bytes:
-    """A byte-level model with special tokens and a prefix, where parts count for less than their whole."""
+    """A byte-level model with special tokens and a prefix, where counts of parts add up to less than the whole."""
 
     identity: str = "bytes"
     max_tokens: int = 64
@@ -55,7 +55,7 @@ def squeezed(text: str) -> str:
 
 
 def cut(*blocks: Block) -> list[str]:
-    """The texts of the chunks of a section."""
+    """Return the texts of the chunks of a section."""
     return [chunk.text for chunk in PlainChunker(MINILM)(document(section(*blocks)))]
 
 
@@ -105,7 +105,7 @@ block_texts = st.text(st.characters(codec="utf-8", exclude_characters="…"), ma
     st.sampled_from(["word", "Sentence end. ", "\n", "\n\n", "    indented", "x" * 300, "文字。", "| cell |", " "]),
     max_size=60,
 ).map("".join)
-prose_texts = block_texts.map(lambda text: f"{text}.")  # it introduces nothing that would be repeated
+prose_texts = block_texts.map(lambda text: f"{text}.")  # the final stop prevents repeated introductions
 blocks = st.builds(Block, st.sampled_from(["code", "table"]), block_texts) | st.builds(prose, prose_texts)
 documents = st.lists(
     st.builds(
@@ -123,7 +123,7 @@ documents = st.lists(
 def test_all_text_is_kept_once_in_order_within_the_limit(document: Document, counter: TokenCounter, size: int) -> None:
     chunks = PlainChunker(counter, size)(document)
     expected = [block.text for section in document.sections for block in blocks_of(section)]
-    own = (chunk.text.rpartition("…\n")[2] for chunk in chunks)  # without the scope that a part of code repeats
+    own = (chunk.text.rpartition("…\n")[2] for chunk in chunks)  # without the repeated scope of a part of code
     assert squeezed("".join(own)) == squeezed("".join(expected))
     assert all(chunk.tokens <= (size or counter.max_tokens) for chunk in chunks)
     assert [chunk.tokens for chunk in chunks] == counter.count_tokens([chunk.embed_text for chunk in chunks])
@@ -156,7 +156,7 @@ def test_row_cut_between_two_cells_gets_no_extra_cell(length: int, last: str) ->
     assert len(PlainChunker(Bytes(max_tokens=200), 100, 0, "characters")(torn)) == len(chunks)
 
 
-# -- what is not torn
+# -- blocks that stay together
 
 
 def test_short_blocks_share_a_chunk_under_one_heading_path() -> None:

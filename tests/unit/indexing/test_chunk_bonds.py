@@ -1,4 +1,4 @@
-"""What belongs together shares a chunk: a lead-in and its code or list, a note, a term and its definition."""
+"""Related text shares a chunk: a lead-in and its code or list, a note, a term and its definition."""
 
 import random
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ def test_heading_in_an_item_starts_a_section_without_its_marks():
     assert blocks_of(document.sections[1]) == (Block("prose", "Text."),)
 
 
-# -- what the chunker keeps together
+# -- text that the chunker keeps together
 
 
 CODE = "\n".join(f"call_{n}(argument)" for n in range(20))
@@ -260,7 +260,7 @@ def test_breaks_have_the_least_cost_on_any_page(html: str, size: int):
 
 
 def plain_starts(packer: Packer, atoms: Sequence[Atom], weights: list[int], heads: list[Repeated]) -> list[int]:
-    """Return the breaks of the cheapest way, with every pack tried that holds one atom or keeps the budget."""
+    """Return the breaks of the cheapest packing, trying every pack that has one atom or fits the budget."""
     costs, starts = [0.0], [0]
     for end in range(1, len(atoms) + 1):
         ways: list[tuple[float, int]] = []
@@ -277,6 +277,6 @@ def plain_starts(packer: Packer, atoms: Sequence[Atom], weights: list[int], head
 
 
 def chains(atoms: list[Atom]) -> list[list[Atom]]:
-    """Return the atoms in runs that should not be torn."""
+    """Return the atoms in runs that should not be split."""
     starts = [n for n, atom in enumerate(atoms) if n == 0 or atom.cost < INTRODUCED]
     return [atoms[start:end] for start, end in pairwise([*starts, len(atoms)])]

@@ -1,4 +1,4 @@
-"""The Markdown of a chunk is whole wherever its section is cut, and costs no id and no vector."""
+"""The Markdown of a chunk is complete after any cut, and affects neither ids nor vectors."""
 
 from itertools import count
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a dialect adds to Markdown is read wherever a block or words may stand, and never within code."""
+"""The markup of Markdown dialects is read everywhere except in code."""
 
 import pytest
 

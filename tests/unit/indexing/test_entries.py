@@ -1,4 +1,4 @@
-"""An API entry is a section with its text, also where that follows an empty definition."""
+"""An API entry is a section with its text, even if the text follows an empty definition."""
 
 from pipelines.page.cut.outline import with_outlines
 from pipelines.page.tree import Section

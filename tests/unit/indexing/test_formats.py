@@ -1,4 +1,4 @@
-"""A document format is declared once: crawler, folder and reader decide by the same table."""
+"""Document formats are declared once, for the crawler, the folder source and the reader."""
 
 import ast
 import subprocess
@@ -63,7 +63,7 @@ def test_size_limit_comes_from_the_format(entry, kind):
 
 def test_larger_page_gets_more_time():
     assert formats.HTML.limit_s(0) == formats.HTML.timeout_s
-    # SQLite's page of requirements, at what it takes on an idle core
+    # SQLite's page of requirements, with its time on an idle core
     assert formats.HTML.limit_s(1_850_000) > 5 * 0.65 * 1.85
 
 
@@ -85,7 +85,7 @@ def test_no_suffix_or_type_belongs_to_two_formats():
 
 
 def test_no_other_file_of_indexing_names_a_suffix_or_a_type():
-    """What is compared above can only agree: nothing else decides by a table of its own."""
+    """The comparisons above can only agree if no other code has a table of its own."""
     own = {kind for _, kind in TYPES} | {f".{suffix}" for _, suffix in SUFFIXES}
     named = [
         f"{path.name}:{node.lineno}: {node.value}"

@@ -1,4 +1,4 @@
-"""What stands around a page's text within its content is left out: contents of the page, menus, links of tools."""
+"""Frame elements within a page's content are left out: its table of contents, menus, tool links."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pages of each documentation generator become sections that a reader would recognise."""
+"""Pages of each documentation generator become the sections that a reader would recognize."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.kit.sectioning import NAMES, PAGES, problems, read_golden, read_html,
 
 @pytest.mark.parametrize("name", NAMES)
 def test_golden_page_has_the_sections_a_reader_would_recognize(name):
-    """Its `.txt` is what was read and found right: signatures, labels of tabs, listings with their lines, no frame."""
+    """The `.txt` file contains reviewed output: signatures, tab labels, listings with their lines, no frame."""
     sections = read_golden(name).sections
     assert shown(sections) == (PAGES / f"{name}.txt").read_text()
     assert problems((PAGES / f"{name}.html").read_bytes(), sections) == []

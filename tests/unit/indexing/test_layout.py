@@ -1,4 +1,4 @@
-"""What repeats on most pages of a site outside their own headings is layout; what stands under a heading never is."""
+"""Text that most pages repeat outside their own headings is layout; text under a heading is not."""
 
 from dataclasses import replace
 
@@ -125,6 +125,6 @@ def test_report_shows_on_how_many_pages_each_line_appears():
     assert line.startswith('http://acme.test: left out, for it repeats on most of 24 pages: "')
     assert '" (on 20)' in line and "(on 24)" not in line
     stored = layouts.as_json()["http://acme.test"]
-    del stored["counts"]  # by the version before
+    del stored["counts"]  # as the previous version stored it
     assert "(on " not in describe_layouts({"http://acme.test": stored})[0]
     assert Layouts.from_json({"http://acme.test": stored}).digest == layouts.digest

@@ -1,4 +1,4 @@
-"""Long lists of links are listings, which nothing is cited from; lists that say something are text."""
+"""Long lists of links are listings, which are never cited; lists with real content are text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Markdown has the anchors, boxes and directives of the generator that publishes it; MDX leaves its text."""
+"""Markdown gets the anchors, boxes and directives of its generator; MDX keeps its text."""
 
 import pytest
 
@@ -214,7 +214,7 @@ def test_myst_reads_embedded_restructured_text():
 
 
 WIDE = "| a " * 100 + "|\n" + "| - " * 100 + "|\n" + "x\n" * 400
-FEW_CELLS = MOST_FILLED + 20_000  # with those that are written
+FEW_CELLS = MOST_FILLED + 20_000  # including the cells in the source
 
 
 @pytest.mark.parametrize("media_type", ["text/markdown", "text/x-myst", "text/x-mkdocs"])

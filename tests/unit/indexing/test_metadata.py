@@ -1,4 +1,4 @@
-"""Tags and versions come from the URL of a page, and a changed rule changes the hash that an index keeps."""
+"""Tags and versions come from a page's URL; a changed rule changes the hash that the index stores."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""However deep a page is nested, its texts are read no more often."""
+"""However deeply a page is nested, its texts are read no more often."""
 
 import sys
 from typing import Any
@@ -15,7 +15,7 @@ LINKS = f"<ul>{''.join(f'<li><a href=/x{n}>a link to {n}</a></li>' for n in rang
 
 
 def calls(html: str) -> int:
-    """Return how many functions are called to read a page."""
+    """Return the number of function calls needed to read a page."""
     count = 0
 
     def note(frame: Any, event: str, argument: Any) -> None:

@@ -1,4 +1,4 @@
-"""Notebooks are read as their words, their code and what it printed, in bounds."""
+"""Notebooks give their text, their code and its output, within limits."""
 
 import json
 

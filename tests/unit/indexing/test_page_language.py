@@ -1,4 +1,4 @@
-"""The language of a page is the declared one, else the one of its URL or its prose."""
+"""A page's language is the declared one, else the one of its URL or its prose."""
 
 import pytest
 

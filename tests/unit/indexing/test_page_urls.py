@@ -1,4 +1,4 @@
-"""A folder of sources is cited as the generator of the site publishes it."""
+"""Pages of a source folder are cited by the URLs at which the site's generator publishes them."""
 
 from pathlib import Path
 
@@ -103,10 +103,10 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
             {"index.mdx": "", "a/b.mdx": "a/b", "snippets/c.mdx": None},
         ),
         ("docs.json", '"pages": []', {"a/b.mdx": "a/b.mdx"}),  # of another program
-        ("astro.config.mjs", "", {"docs/a.md": "docs/a.md"}),  # built otherwise: cited as its files
+        ("astro.config.mjs", "", {"docs/a.md": "docs/a.md"}),  # not a docs site: cited by file
         ("book.toml", "[book]", {"src/SUMMARY.md": None, "src/README.md": "", "src/a/01-b.md": "a/01-b.html"}),
         ("zensical.toml", "[project]\ndocs_dir = 'd'", {"d/index.md": "", "d/a.md": "a/", "docs/b.md": None}),
-        ("conf.py", "DEBUG = True", {"a.md": "a.md"}),  # of the same name, and no configuration
+        ("conf.py", "DEBUG = True", {"a.md": "a.md"}),  # same file name, but not a configuration
         (".vitepress/config.js", "srcDir: './d',", {"d/index.md": "", "d/a.md": "a.html", "b.md": None}),
         (
             "antora.yml",
@@ -231,7 +231,9 @@ def test_mkdocs_can_publish_files_from_another_folder(tmp_path):
     assert urls(tmp_path / "docs") == {"b.md": BASE + "b.md"}
     (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: !ENV [DOCS, docs]\n")
     assert urls(tmp_path) == {"docs/b.md": BASE + "b/"}
-    (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: .built/pages\n")  # by a step that was not taken
+    (tmp_path / "mkdocs.yml").write_text(
+        MKDOCS + "docs_dir: .built/pages\n"
+    )  # would be created by a step that has not run
     assert urls(tmp_path) == {"docs/b.md": BASE + "docs/b.md", "manual/a.md": BASE + "manual/a.md"}
 
 

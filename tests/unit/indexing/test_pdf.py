@@ -1,4 +1,4 @@
-"""PDFs: sections by outline or headings, cited by page; no contents, running headers or page numbers; code as lines."""
+"""PDFs have sections by outline or headings, cited by page, without contents and running headers."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ Shown = tuple[str, float, float, float, str]
 
 
 def pdf_of(pages: list[list[Shown]], title: str | None = None, outline: Sequence[tuple] = ()) -> bytes:
-    """A PDF of lines at their places; an outline holds title, page and children, as a table of contents nests them."""
+    """Return a PDF with lines at the given positions; an outline contains titles, pages and children."""
     objects: dict[int, bytes] = {}
     numbers = [20 + 2 * place for place in range(len(pages))]
     for number, lines in zip(numbers, pages, strict=True):

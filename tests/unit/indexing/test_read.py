@@ -216,7 +216,7 @@ def test_canonical_is_absolute_and_differs_from_the_page():
 
 @pytest.mark.parametrize("start", [b"<a", b'<a "', b"<!--", b"<a href='x", b"<script>"])
 def test_hostile_pages_do_not_delay_the_search_for_links(start):
-    found = page_pointers(Page("https://x.org/", start * 1_000_000))  # hours, if it took the square of that
+    found = page_pointers(Page("https://x.org/", start * 1_000_000))  # would take hours in quadratic time
     assert found == ((), None)
 
 

@@ -1,4 +1,4 @@
-"""reStructuredText is read with any directives and roles, and reads no file but itself."""
+"""reStructuredText is read with any directives and roles, and without reading other files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The sections of a page have the right anchors and headings, and text as a reader sees it."""
+"""The sections of a page have the right anchors, headings, and text as a reader sees it."""
 
 import pytest
 

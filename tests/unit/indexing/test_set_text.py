@@ -1,4 +1,4 @@
-"""Text that is set in lines, as in manual pages, is prose though it stands in a `<pre>`; code there stays code."""
+"""Text typeset in lines, like manual pages, is prose even in a `<pre>`; code there stays code."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a reader sees of a page is read: exponents, ticks, lines of code; what none sees is not."""
+"""Visible parts of a page are read: exponents, check marks, lines of code; hidden parts are not."""
 
 import pytest
 

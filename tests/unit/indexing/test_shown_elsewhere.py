@@ -1,4 +1,4 @@
-"""What a page shows by its `<head>` and its shadow roots: refreshes, `<base>`, `<template shadowrootmode>`."""
+"""Refreshes, `<base>` and `<template shadowrootmode>` determine the visible page and its links."""
 
 import pytest
 
@@ -80,7 +80,7 @@ def test_headings_and_links_in_a_shadow_root_count():
 
 
 def targets(base: str, *links: str) -> list[str]:
-    """Return where the links of a page with `<base href>` lead: those that are cited, and those that are crawled."""
+    """Return the link targets of a page with `<base href>`: those in citations, and those that are crawled."""
     anchors = " and ".join(f'<a href="{link}">{number} it</a>' for number, link in enumerate(links))
     html = f'<head><base href="{base}"></head><main><h1>R</h1><p id="guards">Read {anchors}.</p></main>'
     page = Page(URL, html.encode())

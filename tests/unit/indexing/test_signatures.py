@@ -1,4 +1,4 @@
-"""Entries of API references: their names are anchors, their signatures are code, whatever marks them up."""
+"""Entries of API references have names as anchors and signatures as code, in any markup."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A collection says by CSS selectors what its own pages hold, where no rule for all sites could know."""
+"""A collection describes its own pages by CSS selectors where no general rule applies."""
 
 from dataclasses import replace
 

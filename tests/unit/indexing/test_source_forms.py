@@ -1,4 +1,4 @@
-"""What templates, components, notes and notebooks hold for a reader is read; what is for programs is not."""
+"""Templates, components, notes and notebooks give the text for readers, not the parts for programs."""
 
 import json
 

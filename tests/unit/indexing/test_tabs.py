@@ -1,4 +1,4 @@
-"""Tabs made of radio buttons stay in their section: each panel has the words of its label before it."""
+"""Tabs made of radio buttons stay in their section: each panel follows the words of its label."""
 
 import pytest
 

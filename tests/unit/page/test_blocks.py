@@ -1,4 +1,4 @@
-"""Stored Markdown is read as blocks, each with its own source; a plain text is prose."""
+"""Stored Markdown is parsed into blocks, each with its own source; plain text is prose."""
 
 import pytest
 from hypothesis import given
@@ -63,7 +63,9 @@ def test_table_ends_with_its_rows() -> None:
         first, second = read_blocks(rows + end)
         assert (first.kind, first.text, len(first.rows)) == (BlockKind.TABLE, rows, 5), end
         assert second.kind is not BlockKind.TABLE
-    assert read_blocks("|a|b|\n|-|\n|1|")[0].kind is BlockKind.PROSE  # a line below the head of fewer columns
+    assert (
+        read_blocks("|a|b|\n|-|\n|1|")[0].kind is BlockKind.PROSE
+    )  # a delimiter row with fewer columns than the header
 
 
 @given(st.text("ab|-:\\\n >`<", max_size=80))

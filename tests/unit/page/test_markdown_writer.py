@@ -1,4 +1,4 @@
-"""Markdown that is written gives its plain text back, and is the Markdown that others read."""
+"""Written Markdown gives back its plain text, and other parsers read it the same way."""
 
 import re
 import time
@@ -20,7 +20,7 @@ ITEM = (LIST,)
 
 
 def line(text: str, *styled: Span, gap: str = "\n", within: tuple[int, ...] = ()) -> Part:
-    """A line, or an item if it begins with a marker, with its indentation and the spans after its text."""
+    """Return a line, or an item if it begins with a marker, with its indentation and the spans after its text."""
     start = len(text) - len(text.lstrip(" ")) if within else 0
     marker = next((m for m in ("- ", "1. ", "2. ", "12. ") if text[start:].startswith(m)), "") if within else ""
     size = start + len(marker)
@@ -168,7 +168,7 @@ WITHIN = st.lists(st.sampled_from([LIST, LIST, 1, 2]), max_size=3).map(tuple)
 
 @st.composite
 def spans(draw: st.DrawFn) -> Spans:
-    """Words with code and links."""
+    """Generate words with code and links."""
     kinds = st.sampled_from([(), (True,), (False, SITE), (True, SITE)])
     pieces = draw(st.lists(st.tuples(WORD, kinds), min_size=1, max_size=6))
     found = [Span(text.strip() or "x", *kind) for text, kind in pieces]
@@ -177,7 +177,7 @@ def spans(draw: st.DrawFn) -> Spans:
 
 @st.composite
 def lines(draw: st.DrawFn, gap: str) -> Part:
-    """A line of prose as cutting hands it on: indented in its lists, perhaps with a marker."""
+    """Generate lines of prose as cutting produces them: indented in their lists, perhaps with a marker."""
     within = draw(WITHIN)
     levels = within.count(LIST)
     marker = draw(st.sampled_from(["", "- ", "1. ", "12. "])) if levels else ""
@@ -203,7 +203,7 @@ PARTS = st.lists(parts(), min_size=1, max_size=5).map(lambda found: [part for on
 
 
 def shown(found: list[Part]) -> str:
-    """The plain text of parts."""
+    """Return the plain text of parts."""
     texts = [f"{plain(part.head)}\n{part.text}".removeprefix("\n").rstrip() if part.kind == "table" else part.text
              for part in found]  # fmt: skip
     return "".join(part.gap + text for part, text in zip(found, texts, strict=True)).removeprefix(found[0].gap)
@@ -215,7 +215,7 @@ def test_plain_text_of_written_markdown_equals_the_input(found):
 
 
 def letters(found: list[Part]) -> str:
-    """What a page shows of the parts, without spaces, pipes and the markers of items."""
+    """Return the visible text of parts, without spaces, pipes and item markers."""
     texts = (plain((*part.head, *part.spans)) for part in found)
     return "".join("".join(texts).replace("|", "").split())
 

@@ -1,4 +1,4 @@
-"""Where the links of a page lead, and what the rows of a table are."""
+"""Link targets resolve to URLs, and tables have a header and rows."""
 
 import pytest
 

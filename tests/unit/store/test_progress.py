@@ -1,4 +1,4 @@
-"""Progress is one changing line on a terminal and plain lines elsewhere, and says when the end is expected."""
+"""Progress is one changing line on a terminal and plain lines elsewhere, with an estimate of the end."""
 
 import os
 import pty
@@ -47,7 +47,7 @@ def pace(*notes: tuple[float, float]) -> WorkPace:
 
 
 def test_remaining_time_is_estimated_from_the_later_half():
-    """A clock starts anywhere; what starts slowly, or late, does not stay slow."""
+    """The clock may start at any value. A slow or late start does not affect the estimate."""
     for start in (0.0, 1e6):
         steady = pace(*((start + second, 2.0 * second) for second in range(11)))
         assert steady.seconds_left(100) == pytest.approx(40.0)
@@ -61,7 +61,7 @@ def test_remaining_time_is_estimated_from_the_later_half():
 
 
 def test_stall_between_two_phases_does_not_distort_the_estimate():
-    """50 a second for 20 s, nothing for 8 s, then 50 a second again: the end is right within a third."""
+    """50 per second for 20 s, nothing for 8 s, then 50 per second again: the estimate is right within a third."""
     working = [(2.0 * n, 100.0 * n) for n in range(1, 11)]
     stalled = [(20 + 2.0 * n, 1000.0) for n in range(1, 5)]
     left = pace(*working, *stalled, (30.0, 1100.0)).seconds_left(2000)

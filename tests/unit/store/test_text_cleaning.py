@@ -1,4 +1,4 @@
-"""Each receiver of a text gets it without the characters that would harm it, and otherwise as it was."""
+"""Each consumer of a text gets it without the characters that would harm it, and otherwise unchanged."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""An interval is shown where it says something: not of two questions, and not of answers that are all alike."""
+"""Intervals are shown only where they mean something: not for a few questions or identical results."""
 
 from pipelines.text.tables import with_interval
 

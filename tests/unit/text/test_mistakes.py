@@ -1,4 +1,4 @@
-"""What a model refuses is said in plain words: no text of pydantic's reaches a reader, whatever is wrong."""
+"""Rejected values are explained in plain words: readers never see a pydantic message."""
 
 import importlib
 import pkgutil
@@ -27,7 +27,7 @@ CONTEXT = {
 }  # fmt: skip
 RAW = ("Input should", "should have", "should be", "should match", "Extra inputs", "Field required", "a valid ",
        "unable to", "Assertion", "JSON input", "validation error", "Input is", "Value error")  # fmt: skip
-# Bad values of every shape: each field of each model gets all of them.
+# Bad values of every shape; each field of each model gets all of them.
 BAD = (
     None,
     True,
@@ -79,7 +79,7 @@ def models() -> Iterator[type[BaseModel]]:
                 yield one
 
 
-@pytest.mark.exhaustive  # it imports every module, torch too
+@pytest.mark.exhaustive  # imports every module, including torch
 def test_every_bad_value_of_any_model_gets_a_plain_message() -> None:
     seen, lines = set(), set()
     for model in set(models()):

@@ -1,4 +1,4 @@
-"""Tables of phrases: what their rows match, and that each one is looked for."""
+"""Tables of phrases: the matches of their rows, and that every phrase is used."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_table_reads_the_same_without_the_c_library(path):
     assert yaml.load(text, yaml.BaseLoader) == read_table(".".join(path.parts))
 
 
-# The families of embedding models are tried in their order, by no name.
+# The families of embedding models are tried in order, not by name.
 @pytest.mark.parametrize("path", [path for path in TABLES if path.stem != "families"], ids=str)
 def test_every_phrase_table_is_used(path):
     files = (ROOT / path).parents[1].rglob("*.py")

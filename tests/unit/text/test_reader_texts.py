@@ -1,4 +1,4 @@
-"""What readers see stands in files, one a language: all with the same texts, placeholders and forms."""
+"""Texts for readers are in one file per language, all with the same texts, placeholders and forms."""
 
 import ast
 import re
@@ -62,13 +62,13 @@ def test_first_available_language_is_chosen() -> None:
 
 
 SENTENCE = re.compile(r"[A-Z]\w*(?: \S+){2,}[.:?!…]\W*$", re.DOTALL)
-# Prompts are for models, in English whatever the reader speaks; plans and reasons are for operators.
-# The evidence of retrieval is tried with sentences of its own.
+# Prompts are for models and always in English; plans and reasons are for operators.
+# The evidence of retrieval is tested with its own sentences.
 FOR_MODELS = {"rewriting.py", "styles.py", "prompts.py", "llm.py", "evidence.py"}
 
 
 def sentences_in(path: Path) -> Iterator[str]:
-    """Yield the texts in code that read like a sentence: no docstring, nothing raised or logged."""
+    """Yield the strings in code that read like a sentence, except docstrings and raised or logged ones."""
     stack: list[ast.AST] = [ast.parse(path.read_text())]
     while stack:
         node = stack.pop()
