@@ -28,7 +28,7 @@ const onKey = key => tab?.setItem(KEY, key);
 if (shared) mountAnswer(main, client, decodeURIComponent(shared[1]), {home: client.base, onKey});
 else mountChat(main, client, {store, tab, sidebar: true, place, onPlace: keepPlace, onKey, onTitle: title => (document.title = title)});
 
-/** Keep what was chosen in the address, so that it can be bookmarked. */
+/** Put the choice into the URL, so that it can be bookmarked. */
 function keepPlace(chosen) {
   const url = new URL(location.href);
   for (const [name, value] of Object.entries(chosen))

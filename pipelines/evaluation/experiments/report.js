@@ -2,7 +2,7 @@
 "use strict";
 const X = JSON.parse(document.getElementById("data").textContent);
 const $ = id => /** @type {HTMLInputElement} */ (document.getElementById(id)), NS = "http://www.w3.org/2000/svg";
-// Texts of pages and questions become text nodes alone; a URL becomes a link only if it is http or https.
+// Text of pages and questions only becomes text nodes; a URL becomes a link only if it is http or https.
 function el(tag, attributes = {}, ...children) { return fill(document.createElement(tag), attributes, children); }
 function svg(tag, attributes = {}, ...children) { return fill(document.createElementNS(NS, tag), attributes, children); }
 function fill(node, attributes, children) {
@@ -101,7 +101,7 @@ function effect(e, runs, low, high) {
   return el("div", {}, el("h3", {}, words(e.parameter)), g);
 }
 const isHits = m => X.of_hits.includes(m);
-// What a model that answers costs is set against what is said of the answers: the hits are the same for all of them.
+// The cost of an answering model is plotted against its answer scores, because the hits are the same for all models.
 const ofAnswers = names => !isHits(state.metric) ? state.metric : X.of_answers.find(m => names.includes(m)) || state.metric;
 const dollars = v => v == null ? "–" : "$" + (!v ? "0" : v < .001 ? v.toPrecision(2) : v < 1 ? v.toFixed(4) : v.toFixed(2));
 function price() {

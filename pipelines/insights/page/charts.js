@@ -1,7 +1,7 @@
 // Draws charts over days as SVG: stacked bars, and lines.
 const WIDTH = 1100, LEFT = 46, BOTTOM = 24, TOP = 8;
 
-/** Return the marks of an axis from 0 to at least `high`. */
+/** Return the ticks of an axis from 0 to at least `high`. */
 function marks(high, whole) {
   const rough = high / 4 || 1, power = 10 ** Math.floor(Math.log10(rough));
   let step = [1, 2, 2.5, 5, 10].map(n => n * power).find(s => s >= rough);
@@ -9,7 +9,7 @@ function marks(high, whole) {
   return Array.from({ length: Math.ceil(high / step - 1e-9) + 1 }, (_, n) => +(n * step).toFixed(10));
 }
 
-/** Return an empty chart over `days`: its node, the middle of each day's place, a place's width, and the heights of values. */
+/** Return an empty chart over `days`: its node, the center of each day's slot, a slot's width, and the heights of values. */
 function chart(days, high, { label, show, whole = false, height = 200 }) {
   const wide = innerWidth >= 760, W = wide ? WIDTH : 420, at = marks(high, whole), top = at.at(-1) || 1, base = height - BOTTOM;
   const place = (W - LEFT - 8) / days.length, x = n => LEFT + (n + 0.5) * place, y = value => base - value / top * (base - TOP);
@@ -20,7 +20,7 @@ function chart(days, high, { label, show, whole = false, height = 200 }) {
   return { node, x, y, place };
 }
 
-/** Return stacked bars: `parts` are [class, values], the lowest first; `tip` gives a day's words. */
+/** Return stacked bars: `parts` are [class, values], the lowest first; `tip` returns a day's tooltip. */
 function bars(days, parts, options, tip) {
   const totals = days.map((_, n) => parts.reduce((sum, [, values]) => sum + values[n], 0));
   const { node, x, y, place } = chart(days, Math.max(...totals, 1e-9), options), width = Math.max(1, Math.min(48, place * 0.72));
@@ -32,7 +32,7 @@ function bars(days, parts, options, tip) {
   return node;
 }
 
-/** Return lines over days: `parts` are [class, values], null where a day has no value. */
+/** Return lines over days: `parts` are [class, values], null for a day without a value. */
 function lines(days, parts, options) {
   const known = parts.flatMap(([, values]) => values).filter(value => value !== null);
   const { node, x, y } = chart(days, Math.max(...known, 1e-9), options);

@@ -1,12 +1,12 @@
-// Makes elements. Texts become text nodes alone; a URL becomes a link only if it is http or https.
-/** Return the element `id` of the page; of these, the fields alone have a value. */
+// Makes elements. Text only becomes text nodes; a URL becomes a link only if it is http or https.
+/** Return the element `id` of the page, typed as a field because only fields have a value. */
 const $ = id => /** @type {HTMLInputElement} */ (document.getElementById(id));
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Return an element with attributes (on…: listeners) and children; those that are null or false are left out. */
+/** Return an element with attributes (on…: listeners) and children; null and false are skipped. */
 function el(tag, attributes = {}, ...children) { return fill(document.createElement(tag), attributes, children); }
 
-/** Return an element of SVG, as `el` does. */
+/** Return an SVG element, like `el`. */
 function svg(tag, attributes = {}, ...children) { return fill(document.createElementNS(SVG, tag), attributes, children); }
 
 function fill(node, attributes, children) {
@@ -18,16 +18,16 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** Replace what stands in the element `id`. */
+/** Replace the contents of the element `id`. */
 function put(id, ...children) { $(id).replaceChildren(...children.flat().filter(Boolean)); }
 
-/** Return a link that shows `text`, or the text alone if `url` is no address of the web. */
+/** Return a link that shows `text`, or only the text if `url` is not a web URL. */
 function link(url, text = url) {
   const shown = text || url || "";
   return /^https?:\/\//i.test(url || "") ? el("a", { href: url, rel: "noopener noreferrer nofollow", target: "_blank" }, shown) : document.createTextNode(shown);
 }
 
-/** Return a thin bar that fills `share` (0 to 1) of its width. */
+/** Return a thin bar, filled to `share` (0 to 1) of its width. */
 function bar(share) {
   const filled = el("i");
   filled.style.width = `${Math.max(1, Math.min(100, 100 * share)).toFixed(1)}%`;

@@ -93,7 +93,7 @@ function opened({ clicks, pages }) {
   put("opened", el("summary", {}, `Opened by readers: ${plural(clicks, "source")}`), el("ol", { class: "uses" }, pages.map(page)));
 }
 
-/** Return a page by its title, and by the end of its address, as several pages may have one title. */
+/** Return a page's name: its title, and the end of its URL because several pages may have the same title. */
 function named(page) { return [link(page.url, page.title), el("span", { class: "end" }, page.url.split("/").slice(-2).join("/"))]; }
 
 function list(id, items, make, empty, shown = FIRST) {

@@ -1,4 +1,4 @@
-// Chooses the view: from those in the page, or loaded from the service with an admin key that this tab remembers.
+// Chooses the view: from the report's own data, or loaded from the service with an admin key kept in this tab.
 const DATA = JSON.parse($("data").textContent), KEY = "raydex-insights-key", TIMES = [[0, "all that is kept"], [90, "the last 90 days"], [30, "the last 30 days"], [7, "the last 7 days"]];
 const stored = DATA.views || null;
 let current = null, latest = 0;
@@ -20,7 +20,7 @@ function choose(id, options, value) {
   $(id).value = value;
 }
 
-// ------------------------------------------------------------------------------------------ a report with its views
+// ------------------------------------------------------------------------------------------ a report with its own data
 
 function startStored() {
   const names = [...new Set(stored.map(view => view.collection))], windows = [...new Set(stored.map(view => view.window))];

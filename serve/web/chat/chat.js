@@ -1,4 +1,4 @@
-/** A conversation with a documentation: mounts it in an element or a shadow root, and ties its parts together. */
+/** A conversation with the documentation: mounts it in an element or a shadow root, and connects its parts. */
 
 import {ServiceError} from "./client.js";
 import {Composer} from "./composer.js";
@@ -16,18 +16,19 @@ const INDEX = "raydex index https://docs.example.com";
 /**
  * Show a chat in `root`, an Element or a ShadowRoot that has chat.css. Returns the Chat.
  *
- * Options: `title` (""; that of the collection which is asked), `onTitle(title)` when it is known or has changed,
- * `placeholder`; `store`, the Storage that keeps conversations and the draft (null: nothing is kept);
- * `tab`, the one that keeps which of them is open when the page is loaded again; `name`, which tells this chat from others
- * that share them; `sidebar`, whether conversations are listed: else only the open one is kept; `place`, `{collection, version, language}` to begin with; `onPlace(place)` when a
- * reader chose another; `heading`, the level of the title. Where `keys` is false, a reader is not asked for an API key, and
- * else `onKey(key)` is called when one entered it; `sharing`, whether there are links to an answer; `autofocus`.
+ * Options: `title` ("": the collection's title), `onTitle(title)` when it is known or has changed, `placeholder`;
+ * `store`, the Storage for conversations and the draft (null: nothing is stored); `tab`, the Storage for which of them is
+ * open after a reload; `name`, which separates this chat from others that share them; `sidebar`, whether conversations
+ * are listed (otherwise only the open one is stored); `place`, the initial `{collection, version, language}`;
+ * `onPlace(place)` when the reader chooses another; `heading`, the level of the title. If `keys` is false, the reader is
+ * never asked for an API key, otherwise `onKey(key)` is called with an entered key; `sharing`, whether answers have links;
+ * `autofocus`.
  */
 export function mountChat(root, client, options = {}) {
   return new Chat(root, client, options);
 }
 
-/** Show one recorded answer in `root`, and the way to ask a question of one's own at `home`; `onKey` as in mountChat. */
+/** Show a recorded answer in `root`, with a link to `home` for asking another question; `onKey` as in mountChat. */
 export async function mountAnswer(root, client, id, {home, onKey}) {
   const status = make("div", {class: "sr", role: "status"});
   const thread = make("div", {class: "thread single"});
@@ -72,7 +73,7 @@ export async function mountAnswer(root, client, id, {home, onKey}) {
   await show();
 }
 
-/** One chat. `ask(question)` asks, `compose(text)` puts a text into the box, `begin()` opens a new conversation. */
+/** One chat. `ask(question)` asks, `compose(text)` puts text into the box, `begin()` opens a new conversation. */
 class Chat {
   constructor(root, client, options) {
     this.client = client;
@@ -106,13 +107,13 @@ class Chat {
     if (place) this.#open({...kept, place});
     else this.#start();
     if (this.options.autofocus) this.focus();
-    // Whether the page is loaded again, left, or put away by a phone, which may never come back to it.
+    // The page is reloaded, left, or sent to the background by a phone, which may never return to it.
     for (const leaves of ["pagehide", "visibilitychange"])
       window.addEventListener(leaves, () => this.pending && this.#save(), true);
     this.ready = this.load();
   }
 
-  /** Ask the service for its collections and show what can be asked. */
+  /** Load the service's collections and show the choices. */
   async load() {
     try {
       await this.places.load();
@@ -127,7 +128,7 @@ class Chat {
     this.#entitle();
   }
 
-  /** Ask a question in this conversation. The turns that it `replaces` stay until its answer is whole. */
+  /** Ask a question in this conversation. The turns that it `replaces` stay until its answer is complete. */
   async ask(question, replaces = []) {
     this.stop();
     this.#remove(this.turns.filter(({failed, text}) => failed && !text));
@@ -141,7 +142,7 @@ class Chat {
     this.#save();
     try {
       await this.ready;
-      const after = this.#kept.flatMap(({answer}) => answer?.id ?? []).slice(-100); // the service takes no more
+      const after = this.#kept.flatMap(({answer}) => answer?.id ?? []).slice(-100); // the service's limit
       const {aboutPage} = this.composer;
       const follows = {conversation: this.conversation.server, after, aboutPage, signal: pending.signal};
       for await (const [name, data] of this.client.ask(question, follows)) {
@@ -162,7 +163,7 @@ class Chat {
     }
   }
 
-  /** Stop the answer that is being written; what came of it stays. */
+  /** Stop the answer in progress; its text so far stays. */
   stop() {
     if (!this.pending) return;
     this.pending.abort();
@@ -187,7 +188,7 @@ class Chat {
     this.composer.focus();
   }
 
-  /** Tell a screen reader. */
+  /** Announce to screen readers. */
   say(text) {
     this.status.textContent = text;
   }
@@ -225,7 +226,7 @@ class Chat {
     root.append(this.element);
   }
 
-  /** Show a conversation as History keeps it; a new one has no `server` and no `place`. */
+  /** Show a conversation from History; a new one has no `server` and no `place`. */
   #open({id, server = undefined, place = undefined, turns}) {
     this.stop();
     this.conversation = {id, server, place};
@@ -252,7 +253,7 @@ class Chat {
     return turn;
   }
 
-  /** Put a question at the top: its answer is read from there, and nothing moves while it is written. */
+  /** Scroll a question to the top: its answer is read from there, and nothing moves while it is written. */
   #scrollTo({element}) {
     if (getComputedStyle(this.thread).overflowY === "visible") this.main.scrollTo({top: element.offsetTop}); // little room
     else this.thread.scrollTo({top: element.offsetTop - this.thread.offsetTop});
@@ -286,7 +287,7 @@ class Chat {
     await copyText(this.client.linkTo(id));
   }
 
-  /** Ask in place of a turn; what followed it goes with it. */
+  /** Ask in place of a turn; later turns are removed with it. */
   #askAnew(turn, question) {
     this.stop();
     this.ask(question, this.turns.slice(this.turns.indexOf(turn)));
@@ -297,7 +298,7 @@ class Chat {
     for (const {element} of turns) element.remove();
   }
 
-  /** Note which turns the answer that comes will stand for: meanwhile nothing is done with them. */
+  /** Mark the turns that the next answer will replace; they are disabled until then. */
   #replace(turns) {
     this.replaced = turns;
     for (const turn of this.turns) turn.element.inert = turns.includes(turn);
@@ -316,7 +317,7 @@ class Chat {
     this.#save();
   }
 
-  /** Keep the conversation: of an answer that is not whole, the question and what has come. */
+  /** Store the conversation; for an incomplete answer, the question and the text so far. */
   #save() {
     const turns = this.turns
       .filter(turn => turn.answer || turn.text || turn.cut || !turn.failed)
@@ -327,7 +328,7 @@ class Chat {
     this.#list();
   }
 
-  /** Say what the next question follows. */
+  /** Show what the next question follows. */
   #context() {
     const last = this.#kept.findLast(turn => turn.answer);
     if (!last?.answer.known) return this.composer.setContext();
@@ -336,7 +337,7 @@ class Chat {
     this.composer.setContext(make("span", {}, parts("follows_up", {question})), leave);
   }
 
-  /** Say whose documentation is asked: a page that is bookmarked, printed or shared shows it, too. */
+  /** Show whose documentation is asked, also on a bookmarked, printed or shared page. */
   #entitle() {
     const whose = this.places.about?.title;
     const named = whose ? [whose, make("span", {class: "task"}, ` · ${say("title")}`)] : [say("title")];
@@ -422,7 +423,7 @@ class Chat {
   }
 }
 
-/** Return where a kept conversation goes on: where one `wanted` to begin, else where it was; null: that is elsewhere. */
+/** Return where a stored conversation continues: at the `wanted` place, else where it was; null if it can't continue. */
 function placeToGoOn(wanted, kept) {
   if (!wanted.collection && !wanted.version && !wanted.language) return kept;
   const collection = wanted.collection || kept.collection;

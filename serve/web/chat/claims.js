@@ -3,17 +3,17 @@
 import {make} from "./dom.js";
 
 const MEANINGFUL = /[\p{L}\p{N}]/u;
-/** What stands in an answer and is no part of its text. */
+/** Elements in an answer that are not part of its text. */
 const NOT_TEXT = ".number, .bar";
 
 /**
- * Underline each of `claims`, Markdown texts, below `root`. They are found by their letters and digits alone: neither
- * white space nor markup tells them apart. Of code, the frame is marked.
+ * Underline each of `claims`, Markdown strings, below `root`. Only their letters and digits are compared, ignoring
+ * white space and markup. For code, the frame is marked.
  */
 export function markClaims(root, claims) {
-  let after = 0; // the claims come in their order
+  let after = 0; // the claims are in order
   for (const claim of claims) {
-    const letters = lettersBelow(root); // anew, since a mark splits texts
+    const letters = lettersBelow(root); // again, because a mark splits text nodes
     const wanted = [...claim.replace(/^\s*(`{3,}|~{3,}).*\n/, "")].filter(letter => MEANINGFUL.test(letter)).join("");
     const at = letters
       .map(({letter}) => letter)

@@ -1,4 +1,4 @@
-/** Asks a Raydex service. Knows its routes, its errors and its sessions, and nothing of the page. */
+/** Client of a Raydex service. Knows its routes, errors and sessions, and nothing about the page. */
 
 import {readEvents} from "./events.js";
 import {language, say} from "./texts.js";
@@ -15,8 +15,8 @@ const KINDS = {
 
 /**
  * Why a request failed. `kind` is the service's own (`no_key`, `rate`, `no_index`, …; see docs/api.md), or
- * `unreachable` (no service answers), `cut` (the stream ended too early) or `reloaded` (the page was loaded again before it
- * ended); `seconds` is how long to wait, `limit` how many characters a question may have.
+ * `unreachable` (no service answers), `cut` (the stream ended too early) or `reloaded` (the page was reloaded before it
+ * ended); `seconds` is how long to wait, `limit` the maximum length of a question in characters.
  */
 export class ServiceError extends Error {
   constructor(kind, message, seconds = 0, limit = 0) {
@@ -30,7 +30,7 @@ export class ServiceError extends Error {
   /** Return the error of a body such as `{error, kind?, retry_after?}`. */
   static of(body, kind = "failed", seconds = 0) {
     const why = typeof body?.error === "string" ? body.error : body?.error?.message;
-    const said = body?.request ? `${say("failed_why")} (${body.request})` : why; // a reader can only report it
+    const said = body?.request ? `${say("failed_why")} (${body.request})` : why; // all a reader can do is report it
     return new ServiceError(body?.kind ?? kind, said ?? say("failed_why"), body?.retry_after ?? seconds, body?.limit);
   }
 }
@@ -38,9 +38,9 @@ export class ServiceError extends Error {
 /** One service at `base` (a URL that ends in a slash), as one reader sees it. */
 export class Client {
   /**
-   * `key` is an API key or a publishable key; questions go to `collection`, `version` and `language` ("" is the
-   * service's own choice; `place` holds them, to be changed), from `page`, the URL that the reader has open, over
-   * `channel`. `store` keeps the session.
+   * `key` is an API key or a publishable key. Questions go to `collection`, `version` and `language` ("" means the
+   * service's choice; `place` has them and may be changed), from `page`, the URL of the reader's page, over `channel`.
+   * `store` stores the session.
    */
   constructor({base, key = "", collection = "", version = "", language = "", page = "", channel = "", store = null}) {
     this.base = new URL(base, location.href).href;
@@ -52,7 +52,7 @@ export class Client {
   }
 
   /**
-   * Yield `[event, data]` as they come: hits, status, delta, citation, answer. The question follows the answers with
+   * Yield `[event, data]` as they arrive: hits, status, delta, citation, answer. The question follows the answers with
    * the ids `after` in `conversation`; with `aboutPage` it means the open page. Throws ServiceError, or AbortError.
    *
    * @param {string} question
@@ -78,7 +78,7 @@ export class Client {
   }
 
   /**
-   * Return `{hits, queries, …}` for what is typed.
+   * Return `{hits, queries, …}` for the typed text.
    *
    * @param {string} question
    * @param {{k?: number, signal?: AbortSignal}} [options]
@@ -99,8 +99,8 @@ export class Client {
   }
 
   /**
-   * Report that a source of an answer or a search, by its id, was opened. Nothing waits for it and nothing fails with it;
-   * `keepalive`: it arrives where the page is left, too.
+   * Report that a source of an answer or a search, given by its id, was opened. Nothing waits for it or fails because of
+   * it; `keepalive` delivers it even if the page is left.
    *
    * @param {string | undefined} id
    * @param {string} source
@@ -127,7 +127,7 @@ export class Client {
     return (await this.#get(`answers/${encodeURIComponent(id)}`)).json();
   }
 
-  /** Let anyone who has its link read an answer. */
+  /** Let anyone with its link read an answer. */
   async share(id) {
     await this.#post(`answers/${encodeURIComponent(id)}/share`, {});
   }
@@ -183,7 +183,7 @@ export class Client {
     }
   }
 
-  /** Browsers don't tell a script why it got no reply: a service that still serves this file does not answer this site. */
+  /** Browsers don't tell a script why there was no reply: if the service still serves this file, it rejects this site. */
   async #noReply() {
     const alive = await fetch(import.meta.url, {method: "HEAD", cache: "no-store"}).then(
       reply => reply.ok,
@@ -204,10 +204,10 @@ export class Client {
 }
 
 const NO_SESSION = {token: "", until: 0};
-/** A token is renewed this long before it ends: longer than a request is on its way. */
+/** A token is renewed this long before it expires: longer than a request takes. */
 const EARLY_MS = 60_000;
 
-/** The token that a reader's requests carry, and that makes their answers their own: a secret key, or a session's. */
+/** The token in a reader's requests, which makes answers their own: a secret key, or a session token. */
 class Session {
   #session = null;
   #opening = null;
@@ -225,7 +225,7 @@ class Session {
     return Date.now() < until ? token : this.renew();
   }
 
-  /** Return a new token for the same session, or for a new one. All who wait for it get the same. */
+  /** Return a new token for the same session, or for a new one. Concurrent callers get the same token. */
   renew() {
     this.#opening ??= this.#open().finally(() => (this.#opening = null));
     return this.#opening;

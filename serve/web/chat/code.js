@@ -1,4 +1,4 @@
-/** Shows code: coloured where its language is known, with a button that copies it. */
+/** Shows code: highlighted if its language is known, with a button to copy it. */
 
 import hljs from "../vendor/highlight.js";
 import {confirmOn, copyText} from "./copying.js";
@@ -6,7 +6,7 @@ import {icon, make} from "./dom.js";
 import {say} from "./texts.js";
 
 /**
- * What tells a language where the documentation names none: nothing else begins a line like that.
+ * Line beginnings that identify a language if the documentation names none.
  *
  * @type {[string, RegExp][]}
  */
@@ -28,7 +28,7 @@ const TELLING = [
   ["xml", /^\s*<[a-z!?][^>]*>/],
 ];
 
-/** Return code as markup for a sanitizer; `named` is what stands behind its fence. */
+/** Return code as markup for a sanitizer; `named` is the info string of its fence. */
 export function makeCode(text, named = "") {
   const name = /^[\w+#-]*/.exec(named)[0];
   const language = name || TELLING.find(([, pattern]) => pattern.test(text))?.[0];
@@ -36,7 +36,7 @@ export function makeCode(text, named = "") {
   return `<pre class="${name}"><code>${code}\n</code></pre>`;
 }
 
-/** Put a frame around code, with the name of its language and a button that copies it. */
+/** Put a frame around code, with the name of its language and a button to copy it. */
 export function frameCode(pre) {
   const language = pre.className;
   pre.removeAttribute("class");
@@ -58,7 +58,7 @@ export function frameCode(pre) {
   frame.append(pre);
 }
 
-/** Return a text as markup that shows it. */
+/** Return a string as markup that shows it. */
 export function escape(text) {
   return text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`);
 }

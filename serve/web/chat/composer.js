@@ -1,4 +1,4 @@
-/** The box that a question is written in. What is written is kept until it has been answered. */
+/** The input box for a question. The draft is stored until it has been answered. */
 
 import {icon, iconButton, make} from "./dom.js";
 import {say} from "./texts.js";
@@ -6,8 +6,8 @@ import {say} from "./texts.js";
 /** Enter asks, Shift+Enter begins a line, Escape stops the answer. */
 export class Composer {
   /**
-   * `ask(question)` and `stop()` are what the buttons do; `store` keeps a draft under `name`. With `onPage` a button
-   * says that questions mean the open page: `aboutPage` then.
+   * The buttons call `ask(question)` and `stop()`; `store` stores a draft under `name`. With `onPage` there is a button
+   * to ask about the open page, which sets `aboutPage`.
    */
   constructor({ask, stop, placeholder, store, name, onPage = false}) {
     this.ask = ask;
@@ -69,24 +69,24 @@ export class Composer {
     this.#changed();
   }
 
-  /** Empty the box for a question that is on its way; the draft stays until it is answered. */
+  /** Empty the box after sending a question; the draft stays until it is answered. */
   send(question) {
     this.box.value = "";
     this.setBusy(true);
     this.#keep(question);
   }
 
-  /** Forget the question that was sent; what has been written since stays. */
+  /** Delete the sent question's draft; text written since then stays. */
   sent() {
     this.#keep(this.box.value);
   }
 
-  /** Put a question that failed back, unless another one has been begun. */
+  /** Restore a failed question, unless another one has been started. */
   restore(question) {
     if (!this.box.value) this.value = question;
   }
 
-  /** Say above the box what the next question follows; nothing hides it. */
+  /** Show above the box what the next question follows; "" hides the line. */
   setContext(...children) {
     this.context.replaceChildren(...children);
     this.context.hidden = !children.length;

@@ -1,4 +1,4 @@
-/** Puts texts on the clipboard, and shows on a button that it is done. */
+/** Copies text to the clipboard, and confirms it on a button. */
 
 import {icon, make} from "./dom.js";
 import {say} from "./texts.js";
@@ -9,7 +9,7 @@ export async function copyText(text) {
     try {
       return await navigator.clipboard.writeText(text);
     } catch {
-      // Without permission the older way may still work.
+      // Without permission the older API may still work.
     }
   }
   const area = make("textarea", {readonly: true, "aria-hidden": "true"});
@@ -24,7 +24,7 @@ export async function copyText(text) {
   if (!copied) throw new Error(say("no_copy"));
 }
 
-/** Show on `button` for two seconds that what it does is done. */
+/** Show on `button` for two seconds that its action is done. */
 export function confirmOn(button, text) {
   const before = [...button.childNodes];
   if (button.dataset.confirmed) return;

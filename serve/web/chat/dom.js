@@ -1,7 +1,7 @@
 /** Makes elements. Text becomes text nodes, never markup. */
 
 const SVG = "http://www.w3.org/2000/svg";
-/** Icons as the paths of a 24 × 24 drawing, stroked. */
+/** Icons as stroked paths in a 24 × 24 box. */
 const ICONS = {
   again: "M3 12a9 9 0 1 0 3-6.7M3 4v5h5",
   check: "M5 12.5l4.5 4.5L19 7.5",
@@ -25,8 +25,8 @@ const ICONS = {
 /** @typedef {Record<string, string | number | boolean | EventListener>} Attributes */
 
 /**
- * Return a new element. Of `attributes`, functions are listeners (`onclick`), booleans are set or left out, and all
- * others are attributes; `children` are nodes and texts, and what is null or false is left out.
+ * Return a new element. In `attributes`, functions are listeners (`onclick`), booleans are set or left out, and all
+ * others are attributes; `children` are nodes and strings, and null and false are skipped.
  *
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
@@ -43,7 +43,7 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Return a drawing that says nothing to a screen reader. */
+/** Return an icon that is hidden from screen readers. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg"),
     path = document.createElementNS(SVG, "path");
@@ -55,7 +55,7 @@ export function icon(name) {
 }
 
 /**
- * Return a button with a drawing; `label` is its name, shown as its tooltip, unless `text` is shown beside it.
+ * Return a button with an icon; `label` is its name, shown as a tooltip unless `text` is shown next to it.
  *
  * @param {keyof typeof ICONS} name
  * @param {string} label
@@ -72,7 +72,7 @@ export function iconButton(name, label, onclick, {text = "", ...more} = {}) {
   );
 }
 
-/** Return a text with its `commands in backticks` as code. */
+/** Return a string with its `commands in backticks` as code. */
 export function withCode(text) {
   return text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
 }

@@ -1,6 +1,6 @@
 /** Reads server-sent events from the body of a reply. */
 
-/** Heartbeats come every 15 seconds: after three of them the connection is dead. */
+/** Heartbeats arrive every 15 seconds: after missing three of them the connection is dead. */
 const SILENCE_MS = 45_000;
 
 /** Yield `[name, data]` of each event of `body`, a ReadableStream of bytes. Throws if it is silent for too long. */

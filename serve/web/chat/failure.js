@@ -1,26 +1,26 @@
-/** Says what went wrong and what to do, as a person needs it. */
+/** Explains to a person what went wrong and what to do. */
 
 import {make, withCode} from "./dom.js";
 import {say} from "./texts.js";
 
-/** The kinds of errors that there is advice on, in the texts of the same names. */
+/** The kinds of errors with advice, in texts with the same names. */
 const ADVISED = new Set([
   "bad_key", "cut", "gone", "model", "no_key", "rate", "reloaded", "too_long", "unavailable", "unreachable",
 ]);
-/** The headline of a kind that has none of its own. */
+/** The headline of a kind without its own. */
 const HEADLINES = {reloaded: "cut"};
-/** Those on which the service says more. A reader of another site can't mend its key: what it says is for those who can. */
+/** Kinds for which the service's message is shown too. Readers of other sites can't fix a key, so they do not see it. */
 const EXPLAINED = new Set(["forbidden", "invalid", "no_index", "not_set_up"]);
-/** The same request fails again: to ask once more is no help. */
+/** Kinds for which the same request would fail again, so retrying does not help. */
 const FINAL = new Set(["forbidden", "gone", "invalid", "not_found", "too_long"]);
 const CREATE_KEY = "raydex keys create NAME";
-/** Nothing is broken: there is something to do, or to wait for. */
+/** Kinds where nothing is broken: the reader has to do something, or to wait. */
 const CALM = new Set(["gone", "model", "no_index", "no_key", "rate", "reloaded", "too_long", "unavailable"]);
 
 /**
- * Return an element for a ServiceError. `again` asks once more, null where that is no use; `enterKey` is called with an
- * API key, null where readers have none. Where the service says how long to wait, the seconds are counted down, and
- * asking again waits for them; where the same request can only fail again, it is not offered.
+ * Return an element for a ServiceError. `again` retries, null if that is useless; `enterKey` is called with an API key,
+ * null if readers have none. If the service says how long to wait, a countdown runs before retrying is possible.
+ * If the same request would only fail again, retrying is not offered.
  */
 export function showFailure(error, {again, enterKey}) {
   const keyed = ["no_key", "bad_key"].includes(error.kind);
@@ -42,7 +42,7 @@ function advice(kind, limit) {
   return limit ? `${say("too_long_most", {most: limit})} ${why}` : why;
 }
 
-/** Return a form that takes an API key. */
+/** Return a form for an API key. */
 export function askForKey(enterKey) {
   const input = make("input", {
     type: "password",
@@ -72,7 +72,7 @@ function askAgain(again, seconds) {
   return [button, wait];
 }
 
-/** Return a service's sentence as one that stands alone. */
+/** Return a message of the service as a complete sentence. */
 function sentence(text) {
   const whole = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?…。！？]$/.test(whole) ? whole : `${whole}.`;

@@ -8,7 +8,7 @@ const MOST_COMMENT = 2000; // characters: a paragraph or two
 
 /** The buttons of one answer, and the form that opens below it. */
 export class Feedback {
-  /** `send(rating, {reasons, comment})` tells the service; `rating` is what was chosen before. */
+  /** `send(rating, {reasons, comment})` sends it to the service; `rating` is the earlier choice. */
   constructor(send, rating = 0) {
     this.send = send;
     this.rating = rating;
@@ -61,7 +61,7 @@ export class Feedback {
     this.panel.replaceChildren(form);
   }
 
-  /** Return whether the service took it. What was said before is sent first: the last word counts. */
+  /** Return whether the service accepted it. Earlier ratings are sent first, because the last one counts. */
   #tell(more) {
     const {rating} = this;
     this.told = this.told.then(() => this.#send(rating, more));

@@ -1,6 +1,6 @@
-/** Keeps the last conversations of a reader in the browser, and which is open in this tab. Nothing of them is sent anywhere. */
+/** Stores a reader's last conversations in the browser, and which one is open in this tab. Nothing is sent anywhere. */
 
-export const MOST = 30; // conversations; a list that is longer is not read
+export const MOST = 30; // conversations; nobody reads a longer list
 const KEPT = [
   "agent",
   "answer",
@@ -32,13 +32,13 @@ export class History {
     this.openName = `raydex-open ${name}`;
   }
 
-  /** The conversation that is open in this tab, also after it is loaded again; undefined for a new one. */
+  /** The conversation that is open in this tab, also after a reload; undefined for a new one. */
   get open() {
     const id = this.tab?.getItem(this.openName);
     return id ? this.get(id) : undefined;
   }
 
-  /** Note which conversation is open, by its id. */
+  /** Store the id of the open conversation. */
   set openId(id) {
     put(this.tab, this.openName, id);
   }
@@ -55,7 +55,7 @@ export class History {
     return this.all().find(conversation => conversation.id === id);
   }
 
-  /** Put a conversation in front; the oldest go where there is no room. */
+  /** Move a conversation to the front; the oldest are deleted if there is no room. */
   save(conversation) {
     this.#write([conversation, ...this.all().filter(({id}) => id !== conversation.id)].slice(0, this.most));
   }
@@ -83,7 +83,7 @@ export function openStorage(name) {
   }
 }
 
-/** Return whether a Storage took a value; one that is full or forbidden does not. */
+/** Return whether a Storage accepted a value; a full or forbidden one does not. */
 function put(storage, name, value) {
   try {
     storage?.setItem(name, value);
@@ -93,7 +93,7 @@ function put(storage, name, value) {
   }
 }
 
-/** Return what of an answer is kept: all that is shown. */
+/** Return the visible parts of an answer, for storage. */
 export function keep(answer) {
   return Object.fromEntries(KEPT.filter(name => name in answer).map(name => [name, answer[name]]));
 }

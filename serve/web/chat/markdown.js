@@ -1,7 +1,8 @@
 /**
- * Renders the Markdown of an answer, sanitized: raw HTML is text, pictures are their words, links lead to http(s) only.
+ * Renders the Markdown of an answer, sanitized: raw HTML is shown as text, images as their alt text, and links lead only
+ * to http(s).
  *
- * `[n]` becomes a number that leads to the n-th source.
+ * `[n]` becomes a number that links to the n-th source.
  */
 
 import DOMPurify from "../vendor/dompurify.js";
@@ -15,7 +16,7 @@ const TAGS =
   "a blockquote br code del em h3 h4 h5 h6 hr li ol p pre span strong sup table tbody td th thead tr ul".split(" ");
 /** A page has one h1, and each question is an h2. */
 const QUESTION_LEVEL = 2;
-/** What a stream may end with that the next word changes: a list's dash under a line is a heading's. */
+/** Endings of a stream that the next word may change: a dash under a line may start a list or underline a heading. */
 const UNDECIDED = /\n[ \t]*(?:[-=*+#>|`~]{1,3}|\d{1,2}\.?)[ \t]*$/;
 
 const marked = new Marked({
@@ -43,7 +44,7 @@ const marked = new Marked({
   },
 });
 
-/** Markdown that grows in `root`: only the blocks that have changed are rendered again. */
+/** Growing Markdown in `root`: only changed blocks are rendered again. */
 export class LiveMarkdown {
   #blocks = [];
 
@@ -51,11 +52,11 @@ export class LiveMarkdown {
     this.root = root;
   }
 
-  /** Show a text, of which more may come; `citations` maps a number to its source, others stay text. */
+  /** Show a possibly incomplete text; `citations` maps a number to its source; other numbers stay text. */
   show(text, citations, {open = false} = {}) {
     const lexed = marked.lexer(open ? text.replace(UNDECIDED, "") : text);
     const tokens = lexed.filter(token => token.type !== "space" && token.type !== "def");
-    const links = JSON.stringify(lexed.links); // a definition may come after what it makes a link
+    const links = JSON.stringify(lexed.links); // a definition may come after the link that uses it
     let level = QUESTION_LEVEL;
     tokens.forEach((token, i) => {
       if (token.type === "heading") level = Math.min(token.depth + QUESTION_LEVEL, level + 1, 6);
@@ -75,7 +76,7 @@ export class LiveMarkdown {
   }
 }
 
-/** Return where the numbers of a block lead, and how they look. */
+/** Return the targets of a block's numbers, and their styles. */
 function placesIn(raw, citations) {
   const numbers = [...raw.matchAll(/\[(\d{1,4})\]/g)].map(found => citations.get(Number(found[1])));
   return numbers.map(source => source && `${source.source} ${source.supported === false}`).join();
@@ -97,7 +98,7 @@ function renderBlock(token, level, citations) {
   clean.querySelectorAll("sup").forEach(sup => {
     const before = sup.previousSibling,
       n = Number(sup.dataset.n);
-    // No number begins a line.
+    // Keep a number from starting a line.
     if (citations.has(n) && before instanceof Text) before.data = before.data.replace(/ $/, "\u00a0");
     sup.replaceWith(makeNumber(n, citations));
   });
@@ -107,7 +108,7 @@ function renderBlock(token, level, citations) {
     table.replaceWith(frame);
     frame.append(table);
   });
-  for (const block of clean.children) block.setAttribute("dir", "auto"); // Arabic and Hebrew begin at the right
+  for (const block of clean.children) block.setAttribute("dir", "auto"); // Arabic and Hebrew start at the right
   clean.querySelectorAll("code").forEach(code => code.setAttribute("dir", "ltr"));
   return [...clean.childNodes];
 }

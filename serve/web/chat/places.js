@@ -1,4 +1,4 @@
-/** Lets a reader choose the collection, and its version and language where there are several. */
+/** Lets a reader choose the collection, and its version and language if there are several. */
 
 import {make} from "./dom.js";
 import {say} from "./texts.js";
@@ -8,8 +8,8 @@ const ANY = {version: "all_versions", language: "all_languages"};
 /** The pickers, and the logo of the collection; `place` is `{collection, version, language}`, "" for any. */
 export class Places {
   /**
-   * `changed()` is called when another place was chosen; `wanted` is the place to begin with; with `fixed`, its
-   * collection is the only one.
+   * `changed()` is called when another place is chosen; `wanted` is the initial place; with `fixed`, its collection is
+   * the only choice.
    */
   constructor(client, wanted, changed) {
     this.client = client;
@@ -22,17 +22,17 @@ export class Places {
     this.logo = make("span", {class: "logo"});
   }
 
-  /** Ask the service what there is. Throws ServiceError. */
+  /** Load the choices from the service. Throws ServiceError. */
   async load() {
     const rows = await this.client.collections();
     this.rows = this.wanted?.fixed ? rows.filter(({name}) => name === this.wanted.collection) : rows;
-    if (rows.length && !this.rows.length) await this.client.collection(this.wanted.collection); // which says why not
+    if (rows.length && !this.rows.length) await this.client.collection(this.wanted.collection); // its error says why
     const has = name => this.rows.find(row => row.name === name);
     const row = has(this.place.collection) ?? this.rows.find(one => one.default) ?? this.rows[0];
     await this.#go({...this.place, collection: row?.name ?? this.place.collection});
   }
 
-  /** Go to the place of an earlier conversation, if it is still there. */
+  /** Switch to the place of an earlier conversation, if it still exists. */
   async choose(place) {
     if (this.rows.some(row => row.name === place.collection)) await this.#go(place);
   }
@@ -50,7 +50,7 @@ export class Places {
   }
 
   #draw() {
-    const src = this.about?.logo ?? ""; // a picture in itself: nothing is loaded from elsewhere
+    const src = this.about?.logo ?? ""; // a data URL, so nothing is loaded from elsewhere
     const onerror = () => this.logo.replaceChildren();
     this.logo.replaceChildren(...(src.startsWith("data:image/") ? [make("img", {src, alt: "", onerror})] : []));
     const choices = {
@@ -62,7 +62,7 @@ export class Places {
     this.element.replaceChildren(...several.map(([name, values]) => this.#picker(name, values)));
   }
 
-  /** Return a collection's title, with its name where another one has the same. */
+  /** Return a collection's title, with its name if another one has the same title. */
   #nameOf({name, title}) {
     return this.rows.some(row => row.title === title && row.name !== name) ? `${title} (${name})` : title || name;
   }

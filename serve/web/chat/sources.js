@@ -1,9 +1,9 @@
-/** Shows sources: the numbers in a text, the cards above it, and what a card says when one points at a number. */
+/** Shows sources: the numbers in a text, the cards above it, and the card of a number under the pointer. */
 
 import {make} from "./dom.js";
 import {ago, say} from "./texts.js";
 
-/** The sources that numbers and cards stand for: what the pointed card reads. */
+/** The sources of numbers and cards, which the hover card shows. */
 const sourceOf = new WeakMap();
 
 /** Return the number of a source in a text; a number without a source stays text. */
@@ -15,12 +15,12 @@ export function makeNumber(n, citations) {
   return make("sup", {}, link);
 }
 
-/** Let the numbers below `root` say what their sources say now. */
+/** Update the numbers below `root` to their current sources. */
 export function renewNumbers(root, citations) {
   for (const link of root.querySelectorAll(".number")) sourceOf.set(link, citations.get(Number(link.textContent)));
 }
 
-/** Let the titles of results, each before its number, lead to what the number leads to. */
+/** Link the titles of results, each before its number, to the number's target. */
 export function linkTitles(root, citations) {
   for (const number of root.querySelectorAll(":scope > p > strong:first-child + sup:last-child > .number")) {
     const title = number.parentElement.previousElementSibling;
@@ -59,7 +59,7 @@ function makeLink(source, attributes, ...children) {
   return link;
 }
 
-/** Call `opened(source)` when a link to a source below `root` is followed; a first tap that shows its card follows none. */
+/** Call `opened(source)` when a link to a source below `root` is followed; a first tap only shows its card. */
 export function onOpened(root, opened) {
   const follow = event => {
     const link = event.button < 2 && event.target.closest?.("a[data-source]");
@@ -74,12 +74,12 @@ function label(n, source) {
   return source.supported === false ? `${named}, ${say("weakly")}` : named;
 }
 
-/** Return the words that name a source: its section, or its page. */
+/** Return a source's title: its section, or its page. */
 export function titleOf(source) {
   return source.headings?.at(-1) || source.title || source.source;
 }
 
-/** Return where a source stands: the headings above it, or its address. */
+/** Return a source's place: the headings above it, or its URL. */
 export function placeOf(source) {
   const above = (source.headings ?? []).slice(0, -1).join(" › ");
   return above || addressOf(source).replace(/#.*$/, "");
@@ -89,7 +89,7 @@ function addressOf(source) {
   return source.source.replace(/^https?:\/\//, "");
 }
 
-/** Return a list of links to sections that were found beside the sources: none, or one element. */
+/** Return a list of links to sections that were found in addition to the sources: none, or one element. */
 export function alsoFound(sections) {
   if (!sections.length) return [];
   const items = sections.slice(0, MOST_FOUND).map(one =>
@@ -101,20 +101,20 @@ export function alsoFound(sections) {
   return [make("section", {class: "found"}, make("p", {class: "label"}, say("also_found")), make("ul", {}, items))];
 }
 
-/** Return the citation that a hit would become, for the time until it is one. */
+/** Return the citation that a hit would become, for use until it arrives. */
 export function asCitation(hit) {
   return {source: hit.source, title: hit.title, headings: hit.headings, snippet: hit.text, provisional: true};
 }
 
-const MOST_FOUND = 4; // sections below an answer: more are a list of results, not a help
+const MOST_FOUND = 4; // sections below an answer: more would be a list of search results
 
 const EDGE = 8; // pixels between the card and the edge of the window
-const GAP = 4; // pixels between the card and what it belongs to: near enough to be one with it
+const GAP = 4; // pixels between the card and its number: close enough to look connected
 const CLOSE_MS = 150; // long enough to move the pointer from the number to its card
 
 /**
- * The card that appears beside a number that is pointed at or focused. Escape, a press elsewhere and scrolling the number
- * away close it; it can be pointed at.
+ * The card that appears next to a hovered or focused number. Escape, a press elsewhere and scrolling the number out of
+ * view close it; the pointer may move onto it.
  */
 export class PointedCard {
   #timer;
@@ -145,7 +145,7 @@ export class PointedCard {
     if (!this.#isOpenFor(target) && !this.card.contains(target)) this.close();
   }
 
-  /** Show a number's card at the first tap, where there is nothing to point with; the second one follows the link. */
+  /** On touch screens, show a number's card at the first tap; the second tap follows the link. */
   #tap(event) {
     const at = event.target.closest?.(".number");
     if (!at || !this.tapped) return;
@@ -163,7 +163,7 @@ export class PointedCard {
     if (at !== this.at && event.pointerType !== "touch") this.#open(at, sourceOf.get(at));
   }
 
-  /** Close the card in a moment, unless the pointer or the focus is at it or its number by then. */
+  /** Close the card after a moment, unless the pointer or the focus is on it or its number by then. */
   #end() {
     if (!this.at) return;
     this.#timer ??= setTimeout(() => {
@@ -176,7 +176,7 @@ export class PointedCard {
     this.close();
     this.at = at;
     const card = at.classList.contains("card");
-    const parts = card ? [] : [make("strong", {}, titleOf(source))]; // what is seen beside it is not said again
+    const parts = card ? [] : [make("strong", {}, titleOf(source))]; // do not repeat what the card beside it shows
     const read = source.quoted || at.closest(".closest") || !source.snippet;
     parts.push(read ? make("span", {class: "place"}, addressOf(source)) : make("p", {}, shorten(source.snippet)));
     if (source.supported === false)
@@ -189,10 +189,10 @@ export class PointedCard {
     this.#follow();
   }
 
-  /** Put the card above what it belongs to, or below where there is no room; close it when that is out of sight. */
+  /** Place the card above its number, or below it if there is no room; close it when the number is out of sight. */
   #follow() {
     if (!this.at) return;
-    if (!isInSight(this.at) && !this.at.matches(":focus-visible")) return this.close(); // what is focused comes into sight
+    if (!isInSight(this.at) && !this.at.matches(":focus-visible")) return this.close(); // a focused number will scroll into view
     const at = this.at.getBoundingClientRect(),
       card = this.card.getBoundingClientRect();
     const left = at.left + (at.width - card.width) / 2;
@@ -202,7 +202,7 @@ export class PointedCard {
   }
 }
 
-/** Return whether something of an element is seen in all that scrolls around it. */
+/** Return whether part of an element is visible in all its scrolling ancestors. */
 function isInSight(element) {
   const {top, bottom, left, right} = element.getBoundingClientRect();
   const frames = [element.closest(".sources"), element.closest(".thread")].filter(Boolean).map(frame => frame.getBoundingClientRect());
@@ -210,7 +210,7 @@ function isInSight(element) {
   return element.isConnected && frames.every(sees);
 }
 
-/** Return a text, or its first words where it has more than `most` characters. */
+/** Return a string, or its first words if it has more than `most` characters. */
 export function shorten(text, most = 280) {
   return text.length <= most ? text : `${text.slice(0, most).replace(/\s+\S*$/, "")} …`;
 }

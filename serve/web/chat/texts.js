@@ -1,13 +1,13 @@
-/** Says what a reader sees in their language. The texts stand in pipelines/text/languages, one file a language. */
+/** Provides interface text in the reader's language. It comes from pipelines/text/languages, one file per language. */
 
 const LANGUAGES = ["de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "zh"];
-/** The language that is spoken (BCP 47). */
+/** The current language (BCP 47). */
 export let language = "en";
 const texts = {};
 /** @type {Intl.PluralRules} */
 let rules;
 
-/** Speak the first of the languages `wanted` (BCP 47) that there are texts in, else English, and learn a part of them. */
+/** Use the first supported language of `wanted` (BCP 47), else English, and load a part of its text. */
 export function speak(part, ...wanted) {
   const known = wanted.map(tag => tag.toLowerCase().split(/[-_]/)[0]);
   language = known.find(tag => LANGUAGES.includes(tag)) ?? "en";
@@ -15,18 +15,18 @@ export function speak(part, ...wanted) {
   return learn(part);
 }
 
-/** Learn the texts of a part: "page" for all, or "launcher". Rejects where the service can't be reached. */
+/** Load the text of a part: "page" for all, or "launcher". Rejects if the service can't be reached. */
 export async function learn(part) {
   const reply = await fetch(new URL(`../texts/${part}/${language}.json`, import.meta.url), {credentials: "omit"});
   Object.assign(texts, await reply.json());
 }
 
-/** Return the text `name` with `values` for its placeholders; `n` among them chooses its form. */
+/** Return the text `name` with `values` for its placeholders; `n` selects its plural form. */
 export function say(name, values = {}) {
   return parts(name, values).join("");
 }
 
-/** Return the parts of such a text; the values are parts of their own, and may be nodes. */
+/** Return the parts of a text; the values are separate parts, and may be nodes. */
 export function parts(name, values) {
   const text = texts[name];
   const form = typeof text === "string" ? text : (text[rules.select(values.n)] ?? text.other);

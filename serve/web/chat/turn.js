@@ -1,4 +1,4 @@
-/** One question and its answer: sources first, then the text as it comes, then what can be done with it. */
+/** One question and its answer: sources first, then the text as it arrives, then the actions on it. */
 
 import {markClaims} from "./claims.js";
 import {ServiceError} from "./client.js";
@@ -18,7 +18,7 @@ let labels = 0;
 /** A turn of a conversation, in `element`. */
 export class Turn {
   /**
-   * `on` has what a turn asks of its chat: `edit(turn, question)`, `again(turn)`, `rate(turn, rating, more)`,
+   * `on` has the callbacks to the chat: `edit(turn, question)`, `again(turn)`, `rate(turn, rating, more)`,
    * `link(id)`, `enterKey(key)`, `say(text)`, `open(id, source)`.
    */
   constructor(question, on, {editable = true} = {}) {
@@ -67,11 +67,11 @@ export class Turn {
     this.#notify(say("searching"));
   }
 
-  /** Show a whole answer. */
+  /** Show a complete answer. */
   show(answer) {
     this.answer = answer;
     this.text = answer.answer;
-    const quoted = answer.agent === "extractive"; // its text is the sources' own
+    const quoted = answer.agent === "extractive"; // its text is quoted from the sources
     this.citations = new Map(
       answer.citations.map(one => [one.n, {...one, quoted, supported: answer.known ? one.supported : undefined}]),
     );
@@ -86,7 +86,7 @@ export class Turn {
     this.foot.replaceChildren(...this.#marks(), this.#actions(), this.feedback.panel, ...found);
   }
 
-  /** Say that the answer was stopped; what came of it stays. */
+  /** Show that the answer was stopped; its text so far stays. */
   stop() {
     this.stopped = true;
     this.#settle();
@@ -96,12 +96,12 @@ export class Turn {
     );
   }
 
-  /** What has come of an answer that is not whole, to be kept. */
+  /** The received part of an incomplete answer, for storage. */
   get begun() {
     return {text: this.text, sources: [...this.citations], stopped: this.stopped};
   }
 
-  /** Show what came of an answer before the page was loaded again. */
+  /** Show the part of an answer that arrived before the page was reloaded. */
   resume({text, sources, stopped}) {
     this.text = text;
     this.citations = new Map(sources);
@@ -112,7 +112,7 @@ export class Turn {
 
   fail(error) {
     this.failed = true;
-    this.cut = ["cut", "reloaded"].includes(error.kind); // as a page that is being left finds, too
+    this.cut = ["cut", "reloaded"].includes(error.kind); // also when the page is being left
     this.#settle();
     this.foot.replaceChildren(showFailure(error, {again: () => this.on.again(this), enterKey: this.on.enterKey}));
   }
@@ -164,18 +164,18 @@ export class Turn {
     this.shelf.hidden = !this.citations.size;
   }
 
-  /** Let the titles of results lead to their sections; no card says the same again. */
+  /** Link the titles of results to their sections, without cards that would repeat them. */
   #showResults() {
     this.shelf.hidden = true;
     linkTitles(this.body, this.citations);
   }
 
-  /** Set back what the service says before its answer, such as what it searched for. */
+  /** De-emphasize the service's notes before its answer, such as the search terms. */
   #soften(notes) {
     for (const block of [...this.body.children].slice(0, notes.length)) block.classList.add("note");
   }
 
-  /** What a reader should know before relying on the answer, in one quiet line each. */
+  /** Notes for a reader before relying on the answer, one inconspicuous line each. */
   #marks() {
     const {known, form, claims, confidence, finish_reason, degraded, written_by, asked_at, collection} = this.answer;
     const marks = [];

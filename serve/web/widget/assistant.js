@@ -1,11 +1,11 @@
-/** What the launcher, the search box and an inline chat share: a client of the service, and the chat, loaded on first use. */
+/** Shared by the launcher, the search box and an inline chat: a client of the service, and the chat, loaded on first use. */
 
 import {make, withCode} from "../chat/dom.js";
 import {openStorage} from "../chat/history.js";
 import {say} from "../chat/texts.js";
 import {load, loadStyles, makeSheet} from "./shell.js";
 
-/** The chat in the colours of the page around it, and in its header room for the button that closes the panel. */
+/** The chat in the colors of the surrounding page, with room in its header for the panel's close button. */
 const LOOK = `
 :host .rdx { color-scheme: inherit; --paper: light-dark(#fff, #1a1d22); --mark: var(--ink-of-accent); --on-mark: var(--on-accent); --tint: var(--accent-tint); }
 :host(:not(.inline)) .top { padding-inline-end: 3.25em; }`;
@@ -18,21 +18,21 @@ export class Assistant {
     this.tab = openStorage("sessionStorage");
   }
 
-  /** Return the client of the service; its session lives as long as the tab, and so does what was asked in it. */
+  /** Return the client of the service; its session and its questions last as long as the tab. */
   get client() {
     this.#client ??= this.#makeClient();
     this.#client.catch(() => (this.#client = undefined));
     return this.#client;
   }
 
-  /** Load the chat, for it will soon be opened. */
+  /** Load the chat, because it will soon be opened. */
   preload() {
     if (!this.settings.refusal) load("../chat/chat.js").catch(() => {});
   }
 
   /**
-   * Show a chat in `root`, a ShadowRoot; `name` tells it from others of the page. Returns it, null where it can't be
-   * shown: the reason stands there then.
+   * Show a chat in `root`, a ShadowRoot; `name` separates it from others on the page. Returns it, or null if it can't be
+   * shown; `root` then shows the reason.
    */
   async mountChat(root, name) {
     const {refusal, title, placeholder} = this.settings;
@@ -55,18 +55,18 @@ export class Assistant {
     const {base, key, collection, version, language} = this.settings;
     const {Client} = await load("../chat/client.js");
     const client = new Client({base, key, collection, version, language, channel: "widget", store: this.tab});
-    Object.defineProperty(client, "page", {get: () => location.href}); // an application changes it without loading
+    Object.defineProperty(client, "page", {get: () => location.href}); // an application may change it without reloading
     return client;
   }
 }
 
-/** Say in `root` why there is no chat; `again` is a button. */
+/** Show in `root` why there is no chat; `again` is a button. */
 function explain(root, title, reason, again) {
   root.replaceChildren(make("div", {class: "failure", role: "alert"}, make("strong", {}, title), make("p", {}, withCode(reason)), again));
   return null;
 }
 
-/** Return the place to ask at. The page's own language is a wish, which holds where there are several. */
+/** Return the place to ask. The page's language is only a preference, used if there are several languages. */
 function placeOf({collection, version, language}) {
   return {collection, fixed: Boolean(collection), version, language: language || document.documentElement.lang.split("-")[0].toLowerCase()};
 }

@@ -1,4 +1,4 @@
-/** A modal dialog: the focus stays in it, Escape and a click beside it close it, and the focus goes back. */
+/** A modal dialog: it keeps the focus, Escape and a click outside close it, and the focus returns. */
 
 import {make} from "../chat/dom.js";
 
@@ -39,7 +39,7 @@ export class Dialog {
     this.close();
   }
 
-  /** What Escape means was decided when it was pressed; a phone's way back only cancels. */
+  /** The effect of Escape was decided on keydown; a phone's back gesture only cancels. */
   #cancelled(event) {
     event.preventDefault();
     if (!this.#escaped) this.close();
@@ -61,7 +61,7 @@ export class Dialog {
   }
 }
 
-/** Return what has the focus, also inside of shadow roots. */
+/** Return the focused element, also inside shadow roots. */
 export function deepFocus(root) {
   let active = root.activeElement;
   while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;

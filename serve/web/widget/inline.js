@@ -1,10 +1,10 @@
-/** What stands in the page itself: a chat, or a search field. */
+/** Elements in the page itself: a chat, or a search field. */
 
 import {icon, make} from "../chat/dom.js";
 import {say} from "../chat/texts.js";
 import {isMac, keepInPage, makeSheet, makeShell} from "./shell.js";
 
-const NEAR = "300px"; // below what is seen: the chat is loaded before it is scrolled to
+const NEAR = "300px"; // below the viewport: the chat is loaded before it scrolls into view
 const FIELD = `
 :host { display: inline-block !important }
 .field { display: flex; align-items: center; gap: .6em; min-width: 14em; padding: .35em .5em .35em .8em; color: var(--soft); background: var(--paper); border: 1px solid var(--line); border-radius: 9px }
@@ -12,7 +12,7 @@ const FIELD = `
 .field span { flex: 1; text-align: start }
 kbd { padding: 0 .4em; border: 1px solid var(--line); border-radius: 5px; background: var(--lift) }`;
 
-/** Put a chat into the element that `data-target` selects; without one, behind the script tag. */
+/** Put a chat into the element selected by `data-target`, or after the script tag. */
 export function addChat(parts, tag) {
   const shell = makeShell("raydex-chat", parts.settings, parts.sheets);
   shell.className = "inline";
@@ -25,7 +25,7 @@ export function addChat(parts, tag) {
   seen.observe(shell);
 }
 
-/** Put a field that opens the search box into the element that `data-target` selects. */
+/** Put a field that opens the search box into the element selected by `data-target`. */
 export function addSearchField(parts, tag) {
   const shell = makeShell("raydex-search", parts.settings, [...parts.sheets, makeSheet(FIELD)]);
   const hint = parts.settings.hotkey && make("kbd", {"aria-hidden": "true"}, isMac() ? "⌘ K" : "Ctrl K");

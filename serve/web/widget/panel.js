@@ -5,7 +5,7 @@ import {say} from "../chat/texts.js";
 import {Dialog} from "./dialog.js";
 import {makeShell} from "./shell.js";
 
-/** A chat over the page. It is loaded when it is first opened, and keeps its conversation as long as the tab. */
+/** A chat over the page. It is loaded when first opened, and its conversation lasts as long as the tab. */
 export class Panel {
   #chat = null;
 
@@ -33,7 +33,7 @@ export class Panel {
     (await this.open())?.ask(question);
   }
 
-  /** Open with a text in the box, for the reader to go on. */
+  /** Open with text in the box for the reader to complete. */
   async compose(text) {
     (await this.open())?.compose(text);
   }

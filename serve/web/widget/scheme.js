@@ -1,13 +1,13 @@
-/** Whether the page around the widget is light or dark, and when that changes. */
+/** Detects whether the page around the widget is light or dark, and when that changes. */
 
-/** Where themes write their choice: Furo, PyData, Material, Docusaurus, Bootstrap, Starlight and their like. */
+/** Attributes in which themes store their choice: Furo, PyData, Material, Docusaurus, Bootstrap, Starlight and others. */
 const ATTRIBUTES = ["data-theme", "data-md-color-scheme", "data-bs-theme", "data-color-mode", "data-color-scheme"];
 const DARK = /(^|[-_ ])(dark|slate|night|black|navy|coal|ayu)($|[-_ ])/i;
 const LIGHT = /(^|[-_ ])(light|default|white|rust)($|[-_ ])/i;
-/** Longer than a theme takes to fade from one background to the other. */
+/** Longer than a theme's transition from one background to the other. */
 const FADE_MS = 500;
 
-/** Return "light" or "dark": what the page's theme says, else what its background is, else what the reader prefers. */
+/** Return "light" or "dark": from the page's theme, else from its background, else from the reader's preference. */
 export function schemeOfPage() {
   const roots = [document.documentElement, document.body];
   const said = roots.flatMap(root => ATTRIBUTES.map(name => root.getAttribute(name) ?? ""));
@@ -33,7 +33,7 @@ export function watchScheme(changed) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", soon);
 }
 
-/** Return how bright an element's own background is, from 0 to 1; null if one sees through it. */
+/** Return the brightness of an element's own background, from 0 to 1; null if it is transparent. */
 function brightnessOf(element) {
   const parts = getComputedStyle(element).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [];
   const [red, green, blue, alpha = 1] = parts;

@@ -1,10 +1,10 @@
-/** Searches the documentation while one types. The last entry asks the assistant what was typed. */
+/** Searches the documentation while typing. The last entry asks the assistant the typed question. */
 
 import {icon, iconButton, make, withCode} from "../chat/dom.js";
 import {say} from "../chat/texts.js";
 import {Dialog} from "./dialog.js";
 
-const REST_MS = 160; // a typist's pause between two words; keys within a word are nearer
+const REST_MS = 160; // a pause between two words; keys within a word come faster
 const LEAST = 2; // characters
 const MOST = 8; // results: what fits on a screen
 const SNIPPET = 160; // characters: two lines
@@ -15,7 +15,7 @@ export class Search {
   #timer;
   #pending;
   #found = new Map();
-  #shown = new WeakMap(); // of each link: the id of its search, and its source
+  #shown = new WeakMap(); // for each link: the id of its search, and its source
 
   /** `ask(question)` opens the assistant. */
   constructor(assistant, settings, ask) {
@@ -53,7 +53,7 @@ export class Search {
     return this.box.value.trim();
   }
 
-  /** Search a moment after the last key; what was asked before and is no longer wanted is given up. */
+  /** Search a moment after the last key press; an outdated search is cancelled. */
   #typed() {
     clearTimeout(this.#timer);
     this.#pending?.abort();
@@ -89,7 +89,7 @@ export class Search {
     return entry;
   }
 
-  /** Close the dialog where a link is followed, and report what was opened. */
+  /** Close the dialog when a link is followed, and report the opened source. */
   #open(event) {
     const link = event.target instanceof Element && event.target.closest("a");
     if (!link || event.button > 1) return;
@@ -115,7 +115,7 @@ export class Search {
     this.#go(0);
   }
 
-  /** Let the last entry say what is typed now, while the results are still those of before. */
+  /** Update the last entry to the current text, while the results are still the previous ones. */
   #drawAsk() {
     this.#draw([...this.#entries.filter(entry => !entry.classList.contains("ask")), ...this.#askEntry()]);
   }
@@ -184,12 +184,12 @@ function wordsOf(text) {
   return words.length ? new RegExp(`(${words.map(word => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "giu") : null;
 }
 
-/** Return a text with the words that were searched for marked, as nodes and texts. */
+/** Return a string with the search terms marked, as nodes and strings. */
 function mark(text, words) {
   return words ? text.split(words).map((part, i) => (i % 2 ? make("mark", {}, part) : part)) : [text];
 }
 
-/** Return the part of a text around the first word that was searched for. */
+/** Return the part of a string around the first search term. */
 function snippetOf(text, words) {
   const flat = text.replace(/\s+/g, " ").trim();
   const first = Math.max(0, words ? flat.search(words) : 0);

@@ -3,20 +3,20 @@
 import {icon, make} from "../chat/dom.js";
 import {say} from "../chat/texts.js";
 
-const LEAST = 3, MOST = 600; // characters: less says nothing, more is no question
-const REST_MS = 250; // a selection that still grows is not offered
+const LEAST = 3, MOST = 600; // characters: shorter selections are meaningless, longer ones are not a question
+const REST_MS = 250; // wait until the selection stops growing
 
-/** A button beside the selection; `ask(text)` is called with it. */
+/** A button next to the selection; `ask(text)` is called with it. */
 export class SelectionOffer {
   #timer;
 
   constructor(ask) {
     this.ask = ask;
     const onclick = () => this.#take();
-    const onpointerdown = event => event.preventDefault(); // it would end the selection
+    const onpointerdown = event => event.preventDefault(); // otherwise it would clear the selection
     this.element = make("button", {type: "button", class: "offer", hidden: true, onclick, onpointerdown}, icon("spark"), say("ask_selection"));
     document.addEventListener("selectionchange", () => this.#wait());
-    this.#wait(); // what was selected while this was loaded
+    this.#wait(); // handle a selection made while this was loading
     for (const moved of ["scroll", "resize"]) addEventListener(moved, () => this.#place(), {passive: true, capture: true});
   }
 
@@ -42,7 +42,7 @@ export class SelectionOffer {
   }
 }
 
-/** Return what is selected in the page's own text, "" if it is no use: a field's, the widget's, a word of two letters. */
+/** Return the selection in the page's own text, "" if unusable: in a field, in the widget, or too short. */
 function selectedText() {
   const selection = getSelection();
   if (!selection?.rangeCount || selection.isCollapsed) return "";

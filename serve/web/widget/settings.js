@@ -1,4 +1,4 @@
-/** What the attributes of the script tag mean. Says what is wrong with them instead of guessing. */
+/** Parses the attributes of the script tag, and reports mistakes instead of guessing. */
 
 import {say, speak} from "../chat/texts.js";
 
@@ -12,9 +12,9 @@ const NAMES = [
 ];
 
 /**
- * Return the settings of a tag. `refusal` is why its key can't be used, "" if it can; a refused key is not kept.
+ * Return the settings of a tag. `refusal` is why its key can't be used, "" if it can; a refused key is dropped.
  *
- * `base` is the service's address, `told` maps the names of attributes without data- to their values.
+ * `base` is the service's URL, `told` maps attribute names, without data-, to their values.
  */
 export async function readSettings(base, told) {
   const unknown = Object.keys(told).filter(name => !NAMES.includes(name));

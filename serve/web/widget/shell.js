@@ -1,20 +1,20 @@
-/** Elements with a shadow root of their own: no style of the page reaches in, and none of ours reaches out. */
+/** Elements with their own shadow root: the page's styles don't reach in, and ours don't reach out. */
 
 import {language} from "../chat/texts.js";
 import {schemeOfPage, watchScheme} from "./scheme.js";
 
 /**
- * Return a style sheet of the service, by its path from here. It is fetched and constructed, never an inline style: a
- * page may forbid those.
+ * Return a style sheet of the service, by its relative path. It is fetched and constructed, never inlined, because a
+ * page may forbid inline styles.
  *
- * A rem is the size that the page gave its root, and many give it 10 px: here it is the text size that the reader chose.
+ * In a page, rem follows the root's font size, which many pages set to 10 px. Here it is the reader's own text size.
  */
 export async function loadStyles(path) {
   const size = readersTextSize();
   return makeSheet((await fetchText(path)).replace(/([\d.]+)rem\b/g, (_, number) => `${number * size}px`));
 }
 
-/** Return a module. It is fetched first: a browser never asks again for a module that it could not load. */
+/** Return a module. It is fetched first, because a browser never retries a module that failed to load. */
 export async function load(path) {
   await fetchText(path);
   return import(new URL(path, import.meta.url).href);
@@ -42,7 +42,7 @@ function readersTextSize() {
   return size || 16;
 }
 
-/** Return an element whose open shadow root has `sheets`, in the colours of the settings and of the page. */
+/** Return an element whose open shadow root has `sheets`, in the colors of the settings and the page. */
 export function makeShell(name, settings, sheets) {
   const element = document.createElement(name);
   element.attachShadow({mode: "open"}).adoptedStyleSheets = sheets;
@@ -58,7 +58,7 @@ export function makeShell(name, settings, sheets) {
   return element;
 }
 
-/** Keep what is typed here from the shortcuts of the page: `/`, `s`, arrows. */
+/** Keep typed keys from triggering the page's shortcuts: `/`, `s`, arrows. */
 function keepKeys(event) {
   const outermost = event.currentTarget.host.getRootNode() === document;
   if (outermost && !isHotkey(event)) event.stopPropagation();
@@ -75,8 +75,8 @@ export function isHotkey(event) {
 }
 
 /**
- * Keep `element` in the page: `place()` puts it there and says whether it could. Pages of one application replace their
- * body, or the element that the widget stands in, and would take it away with them.
+ * Keep `element` in the page: `place()` puts it there and returns whether it could. Single-page applications replace
+ * their body, or the element that contains the widget, and would remove it.
  */
 export function keepInPage(element, place) {
   const check = () => element.isConnected || place(element);

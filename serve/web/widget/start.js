@@ -1,15 +1,15 @@
-/** Puts together what a script tag asks for: a launcher, a search box, a chat in the page. */
+/** Sets up the parts that a script tag requests: a launcher, a search box, a chat in the page. */
 
 import {icon, make} from "../chat/dom.js";
 import {learn, say} from "../chat/texts.js";
 import {readSettings} from "./settings.js";
 import {isHotkey, keepInPage, load, loadStyles, makeShell} from "./shell.js";
 
-/** What other tags of this page have put there already, also with another copy of this module. */
+/** Parts that other tags of this page have already set up, even with another copy of this module. */
 const TAKEN = Symbol.for("raydex.widget");
 const SHOWN_MS = 6000; // long enough to read one sentence twice
 
-/** Start the widget that `tag` asks for; `told` are its settings as texts. */
+/** Start the widget requested by `tag`; `told` are its settings as strings. */
 export async function start(base, told, tag) {
   const settings = await readSettings(base, told);
   const modes = takeModes(settings);
@@ -21,7 +21,7 @@ export async function start(base, told, tag) {
   if (modes.has("launcher") || modes.has("search")) parts.addOverlay(modes);
 }
 
-/** Return the modes that no other tag has taken: two tags show one launcher. */
+/** Return the modes that no other tag has taken, so that two tags show only one launcher. */
 function takeModes({modes, target}) {
   const taken = (window[TAKEN] ??= new Set());
   const names = [...modes].map(mode => [mode, mode === "inline" ? target && `inline ${target}` : mode]);
@@ -35,7 +35,7 @@ function documentRead() {
   return new Promise(read => document.addEventListener("DOMContentLoaded", read, {once: true}));
 }
 
-/** What one tag shows. All but the launcher is loaded when it is first used. */
+/** The parts of one tag. Everything except the launcher is loaded on first use. */
 class Parts {
   #loaded = new Map();
   /** @type {HTMLElement} */
@@ -48,7 +48,7 @@ class Parts {
     this.sheets = sheets;
   }
 
-  /** Put over the page: a launcher, the panel and the search box that it opens, the offer to ask about a selection. */
+  /** Set up the overlays: a launcher, its panel and search box, the offer to ask about a selection. */
   addOverlay(modes) {
     const {settings} = this;
     const shell = (this.shell = makeShell("raydex-widget", settings, this.sheets));
@@ -97,7 +97,7 @@ class Parts {
     return this.#load("selection", ({SelectionOffer}) => this.#show(new SelectionOffer(async text => (await this.panel).compose(`“${text}”\n\n`))));
   }
 
-  /** Load a module once and make its part; a service that was away is asked again the next time. */
+  /** Load a module once and create its part; after a failure the next call retries. */
   #load(name, makePart) {
     if (!this.#loaded.has(name)) {
       const part = Promise.all([load(`./${name}.js`), learn("page")]).then(([module]) => makePart(module));
@@ -122,7 +122,7 @@ class Parts {
     return part;
   }
 
-  /** Open the search box with Ctrl-K or Cmd-K, unless the page has that shortcut itself. */
+  /** Open the search box with Ctrl-K or Cmd-K, unless the page uses that shortcut itself. */
   #listenForHotkey() {
     addEventListener("keydown", event => {
       if (!isHotkey(event) || event.defaultPrevented) return;
@@ -132,7 +132,7 @@ class Parts {
   }
 }
 
-/** Keep what is typed while a part is loaded; returns a function that ends this and returns what was typed. */
+/** Capture typed text while a part is loading; returns a function that stops this and returns the text. */
 function keepTyped() {
   let typed = "";
   const take = event => {

@@ -1,10 +1,10 @@
 /**
  * Puts the assistant on a page: `<script async src="https://ask.example.com/widget.js" data-key="pk_…"></script>`.
- * A tag asks by data- attributes or, where a generator can write none, behind the # of its address: `widget.js#key=pk_…`.
+ * A tag is configured by data- attributes or, if a generator can't write them, after the # of its URL: `widget.js#key=pk_…`.
  */
 (() => {
   "use strict";
-  // A script in a shadow root is told no tag.
+  // currentScript is null for a script in a shadow root.
   const find = root => {
     let tag = root.querySelector('script[src*="/widget.js"]');
     for (const {shadowRoot} of root.querySelectorAll("*")) tag ??= shadowRoot && find(shadowRoot);
