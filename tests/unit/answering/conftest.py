@@ -1,4 +1,4 @@
-"""An engine and its retriever over the HITS of the test's file, by words alone."""
+"""Provides an engine and its retriever over the HITS of the test's file, with word vectors only."""
 
 from collections.abc import Iterator
 from contextlib import closing

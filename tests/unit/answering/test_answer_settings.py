@@ -1,4 +1,4 @@
-"""What answers are made with: bad values are named before anything starts, good ones become the steps they describe."""
+"""Settings of answers: bad values are named before anything starts, good ones become the configured steps."""
 
 import json
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_trained_router_uses_its_judged_threshold_unless_overridden(tmp_path: Pa
         return made
 
     assert router().threshold == 0.8 and router(router_threshold=0.3).threshold == 0.3
-    learned.save(tmp_path / "router", {})  # as folders of before had none
+    learned.save(tmp_path / "router", {})  # folders of earlier versions had none
     for question, agent in (("easy thing 3", "small"), ("hard question 3", "big")):
         assert router().route(question).agent == agent
 

@@ -1,8 +1,8 @@
-"""What a chat client asks a model about a conversation is no question of a reader, and a question is none of its tasks.
+"""A chat client's tasks about a conversation are not questions of readers, and questions are not tasks.
 
-The prompts of tests/data are in our own words. Prompts of clients word for word, which are under the licences of their
-makers, are read from `RAYDEX_DATA/clients/` where that is there: `*.yaml` as in tests/data, and Open WebUI's
-`backend/open_webui/config.py` as `open_webui_config.py`.
+The prompts in tests/data are in our own words. Verbatim prompts of clients, which have their makers' licenses, are read
+from `RAYDEX_DATA/clients/` if it exists: `*.yaml` as in tests/data, and Open WebUI's `backend/open_webui/config.py` as
+`open_webui_config.py`.
 """
 
 import ast
@@ -32,7 +32,7 @@ HISTORY = (Message("user", ASK), Message("assistant", "Call `ray.data.read_csv`.
 
 
 def messages_of(task: dict[str, Any], ask: str = ASK) -> list[Message]:
-    """What the client sends for a conversation that ended with `ask`."""
+    """Return a client's messages for a conversation that ended with `ask`."""
 
     def filled(text: str) -> str:
         return text.replace("{chat}", CHAT).replace("{ask}", ask)
@@ -42,7 +42,7 @@ def messages_of(task: dict[str, Any], ask: str = ASK) -> list[Message]:
 
 
 def questions() -> Iterator[str]:
-    """Questions of readers in many languages, and what they say beside."""
+    """Return readers' questions and side remarks in many languages."""
     for path in sorted(QUESTIONS.glob("*.jsonl")):
         for line in path.read_text("utf-8").splitlines():
             row = json.loads(line)
@@ -86,7 +86,7 @@ EMPTY_REPLIES = {
 
 
 def open_webui_templates() -> dict[str, str]:
-    """The templates of Open WebUI by name, read from its source, which is not run."""
+    """Return Open WebUI's templates by name, parsed from its source without running it."""
     found: dict[str, str] = {}
     for node in ast.parse(OPEN_WEBUI.read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -97,7 +97,7 @@ def open_webui_templates() -> dict[str, str]:
 
 
 def fill(template: str, ask: str) -> str:
-    """Fill a template in as Open WebUI does."""
+    """Fill in a template like Open WebUI."""
     for mark, text in (
         (r"\{\{MESSAGES(:\w+)*\}\}", CHAT.format(ask=ask)),
         (r"\{\{(prompt|PROMPT)(:\w+)*\}\}", ask),
@@ -157,9 +157,9 @@ def test_question_that_quotes_a_task_is_a_question(ask: str) -> None:
     prompt = messages_of(TASKS[0])[-1].content
     for shape in QUOTING:
         if shape.startswith("{prompt}") and not ask.endswith("?"):
-            continue  # below a whole prompt only a question mark tells that a reader goes on
+            continue  # after a whole prompt, only a question mark shows that a reader continues
         if shape.startswith("{ask}") and BEGINS.match(ask) and not ask.endswith("?"):
-            continue  # above one an order, "make postgres write …", may be the first line of the task
+            continue  # before one, an order such as "make postgres write …" may be the first line of the task
         quoting = shape.format(ask=ask, prompt=prompt)
         assert find_background_task([Message("user", quoting)]) is None, quoting
         assert find_background_task([*HISTORY, Message("user", quoting)]) is None, quoting

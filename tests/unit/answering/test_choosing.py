@@ -1,4 +1,4 @@
-"""Which sections an answer without a model shows: the ranking counts, as do both halves of a question."""
+"""Sections of an answer without a model: the ranking counts, and so do both halves of a question."""
 
 from dataclasses import replace
 

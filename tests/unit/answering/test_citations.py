@@ -1,4 +1,4 @@
-"""Citations: what the numbers of an answer stand for, judged by the words and vectors of the passages."""
+"""Citations: the words and vectors of the passages decide which numbers of an answer are correct."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -57,7 +57,7 @@ def cite(text: str, embed: Embed | None = None) -> tuple[Citation, ...]:
     return attribute(text, embed=embed)[2]
 
 
-# ---------------------------------------------------------------------------------------------- numbers that are given
+# ---------------------------------------------------------------------------------------------- numbers in the answer
 
 
 def test_citations_come_in_order_of_appearance_with_their_source() -> None:
@@ -96,7 +96,7 @@ def test_any_text_can_be_cited(text: str) -> None:
     assert {c.n for c in cite(text)} <= {1, 2}
 
 
-# ---------------------------------------------------------------------------------------------- numbers that are added
+# ---------------------------------------------------------------------------------------------- added numbers
 
 LOAD, STOP = "Call read_csv to load comma separated files", "The ASHA scheduler stops bad trials early"
 BOTH = "With read_csv streaming blocks, the ASHA scheduler stops trials early on Kubernetes."
@@ -118,9 +118,9 @@ GERMAN = "Die Funktion read_csv lädt eine Datei von einem path, die mit comma g
     (f"{LOAD}. Kubernetes restarts crashed pods.", f"{LOAD}. [1] Kubernetes restarts crashed pods."),
     (BOTH, f"{BOTH} [1][2]"),
     (f"{LOAD} by `data.read_csv()`.", f"{LOAD} by `data.read_csv()`. [1]"),
-    # Its passage has no such name.
+    # Its passage does not contain this name.
     (f"{LOAD} by `data.fetch_all()`. {STOP}.", f"{LOAD} by `data.fetch_all()`. {STOP}. [2]"),
-    # Another language is compared by its names.
+    # Texts in different languages are compared by their names.
     (GERMAN, f"{GERMAN} [1]"),
     # These claim nothing.
     ("Hello! How can I help?", "Hello! How can I help?"),

@@ -1,4 +1,4 @@
-"""The text classifier: names come apart, probabilities are such, files are data and foreign ones are refused."""
+"""The text classifier: names are split, probabilities are valid, files are data, and foreign files are refused."""
 
 import json
 import pickle
@@ -77,7 +77,7 @@ def test_trusted_types_are_exactly_those_in_a_saved_classifier(folder):
 
 
 class Planted:
-    """Unpickling it leaves a mark."""
+    """Leaves a mark when unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -156,7 +156,7 @@ NOT_ACCEPTED = [{"accepted": said} for said in (False, None, "no", 0)]
     ({"version": 99}, "version"),
     ({"kind": "tags"}, "kind 'tags', and 'router' is needed"),
     *((entry, "did not accept it") for entry in NOT_ACCEPTED),
-    *(({"metadata": entry}, "did not accept it") for entry in NOT_ACCEPTED),  # as it once was written
+    *(({"metadata": entry}, "did not accept it") for entry in NOT_ACCEPTED),  # in the older format
 ])  # fmt: skip
 def test_card_of_another_kind_or_of_a_rejected_model_is_refused(folder, entry, said):
     card = json.loads((folder / "card.json").read_text())
@@ -174,5 +174,5 @@ def test_real_questions_are_distinguished(data):
     router = TextClassifier.fit([texts[place] for place in learned], [labels[place] for place in learned])
     probabilities, suffices = router.probabilities(texts[::5])[:, router.labels.index("1")], np.array(labels[::5]) == 1
     assert np.mean((probabilities >= 0.5) == suffices) > 0.8
-    # Calibrated: what it promises on the whole is what comes.
+    # Calibrated: the average promise equals the average result.
     assert abs(probabilities.mean() - suffices.mean()) < 0.05

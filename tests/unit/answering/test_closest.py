@@ -1,4 +1,4 @@
-"""What a section that was found and is not cited says about the question."""
+"""The closest sentence of a section that was found but not cited."""
 
 import asyncio
 

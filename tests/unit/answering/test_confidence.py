@@ -1,4 +1,4 @@
-"""Confidence: how far a reader can rely on an answer, by what is known without another call."""
+"""Confidence: how far a reader can rely on an answer, from known values without another call."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every default has one home: steps that are made by hand work as those that the settings describe."""
+"""Every default is declared once: steps built by hand work like those built from settings."""
 
 import ast
 import inspect
@@ -45,14 +45,14 @@ def test_manually_built_model_has_the_settings_of_an_agent() -> None:
     assert all(getattr(configured, name) == getattr(by_hand, name) for name in LLMSettings.model_fields)
 
 
-# A replica takes a GPU only where one is reserved for it; a notebook takes the one that there is.
+# A replica uses a GPU only if one is reserved for it; a notebook uses the one in the machine.
 DIFFERENT = {"load_embedder.device"}
 CALLED = {name: value for name, value in vars(factory).items() if callable(value)}
 GIVEN = {"settings": AnswerSettings(), "agent": AGENT}
 
 
 def calls_with_settings() -> Iterator[tuple[str, str, Any]]:
-    """Every keyword that the factory fills from a setting alone: callable, keyword and the value by default."""
+    """Return every keyword that the factory fills from one setting: callable, keyword and default value."""
     for node in ast.walk(ast.parse(inspect.getsource(factory))):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLED):
             continue

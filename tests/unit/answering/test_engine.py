@@ -1,4 +1,4 @@
-"""The engine: from a notebook, without Ray or HTTP. What fails on the way degrades the answer and is named in it."""
+"""The engine in a notebook, without Ray or HTTP: a failing step degrades the answer, and the answer names it."""
 
 import asyncio
 import re
@@ -40,7 +40,7 @@ THREE = EngineSettings(k=3)
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    """An engine over the hits; its keywords are the engine's, `store` and `settings` aside."""
+    """Return a factory for engines over the hits. Its keywords are the engine's, except `store` and `settings`."""
     retrievers = []
 
     def engine(
@@ -56,7 +56,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
 
 def events(engine: QueryEngine, ask: Question) -> list[Any]:
-    """The events of an answer, but for that of an index that takes long to load: it does on a busy machine."""
+    """Return an answer's events, except the one that an index is loading, which a busy machine adds."""
 
     async def collect() -> list[Any]:
         return [event async for event in engine.stream(ask) if event != Status(LOADING)]
@@ -165,7 +165,7 @@ def test_unsupported_question_is_unknown_and_asks_no_model(make: Make) -> None:
     assert answer.text == UNKNOWN and answer.hits and answer.citations == answer.also_found == ()
 
 
-NOT_HELD = "The default is not mentioned in the passages."  # it may be followed by an answer
+NOT_HELD = "The default is not mentioned in the passages."  # an answer may follow it
 REFUSALS = [UNKNOWN, "I'm sorry, but the passages do not mention that.", NOT_HELD]
 
 
@@ -303,12 +303,12 @@ def test_reranker_orders_hits_and_a_broken_one_is_named(make: Make) -> None:
 
 def test_page_limit_applies_unless_the_question_sets_k(make: Make) -> None:
     engine = make(settings=EngineSettings(max_per_page=1, k=2))
-    assert len({hit.url for hit in engine.search("topic datasets", k=4).hits}) == 4  # k of the question goes before
+    assert len({hit.url for hit in engine.search("topic datasets", k=4).hits}) == 4  # the question's k wins
     assert len(engine.query("topic datasets", k=4).hits) == 4 and len(engine.search("topic datasets").hits) == 2
 
 
 class Obeys(Says):
-    """A model that does what any passage asks of it: it repeats its prompts, and fills in the addresses of pages."""
+    """A model that obeys any passage: it repeats its prompts and fills in the addresses of pages."""
 
     async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[str | Completion]:
         links = "![](https://evil.test/now) See [this](https://evil.test/now?q=SECRET) https://evil.test/q=SECRET"

@@ -1,4 +1,4 @@
-"""A question that the index does not answer is known to be so, whatever the scale of the model's cosines."""
+"""A question that the index does not answer is recognized on any scale of the model's cosines."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ HITS = [
 
 
 class High:
-    """A model with a constant beside its vectors, which makes every cosine high, as other models' are."""
+    """A model with a constant component in its vectors, which makes every cosine high, as with some models."""
 
     def __init__(self) -> None:
         self._model = load_embedder("hash:256")
@@ -57,8 +57,8 @@ def test_model_that_cannot_discriminate_has_no_scale() -> None:
 @pytest.mark.parametrize(("evidence", "likely"), [
     (Evidence(4, 12_000, 1.5, 1.0), True), (Evidence(4, 12_000, 0.5, 0.3), False),
     (Evidence(1, 12_000, 3.0, 0.6), True), (Evidence(4, 12_000, 2.0), True), (Evidence(4, 12_000, 0.6), False),
-    (Evidence(4, 12_000, None, 0.8), True), (Evidence(4, 12_000, None, 0.3), False),  # words can't be compared
-    (Evidence(3, 4, 0.0, 0.9), False),  # no word is anywhere in the index
+    (Evidence(4, 12_000, None, 0.8), True), (Evidence(4, 12_000, None, 0.3), False),  # words cannot be compared
+    (Evidence(3, 4, 0.0, 0.9), False),  # none of the words is in the index
     (Evidence(2, 4, 0.3, 0.65), True), (Evidence(2, 12_000, 0.3, 0.65), False),  # the best of four chunks
 ])  # fmt: skip
 def test_near_chunk_with_the_words_is_likely_to_answer(evidence: Evidence, likely: bool) -> None:

@@ -1,4 +1,4 @@
-"""Extractive answers: the passage that answers, whole, under its heading; "I do not know" where nothing fits."""
+"""Extractive answers: the whole answering passage under its heading, or "I do not know" if nothing fits."""
 
 import asyncio
 import re
@@ -230,7 +230,7 @@ ROUTES = "Records of the logging levels that a handler takes too are written by 
 
 
 def certainty(question: str, *hits: Hit) -> float:
-    """Return the support of the first source, where both legs found it first and its cosine is as high as it gets."""
+    """Return the first source's support if both legs found it first and its cosine is at the maximum."""
     best = [hit if hit.ranks else replace(hit, ranks={"vector": 1, "bm25": 1}) for hit in hits]
     candidates = Candidates(question, best)
     return candidates.best_of([replace(one, cosine=0.95) for one in candidates.rank()]).support

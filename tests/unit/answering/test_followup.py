@@ -1,4 +1,4 @@
-"""A follow-up without a language model keeps the subject of the turn before, or says that it could not."""
+"""A follow-up without a language model keeps the previous turn's subject, or says that it could not."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""How the answers of an agent come about: written, quoted with a summary, quoted alone; a setting before a trial."""
+"""The forms of an agent's answers: written, quoted with a summary, quoted only. A setting wins over a trial."""
 
 import asyncio
 import math
@@ -38,7 +38,7 @@ ENDPOINT = "http://127.0.0.1:1/v1"
 
 
 class Trials(MemoryStore):
-    """A store with trials of models, which counts how often it was asked for one."""
+    """A store with trials of models that counts the look-ups."""
 
     def __init__(self, *trials: ModelTrial) -> None:
         super().__init__(*HITS)
@@ -112,7 +112,7 @@ def test_quote_only_form_and_unanswerable_questions_call_no_model(retriever: Ret
     assert engine(retriever, model, "quoted").query(ASKED).agent == "extractive"
     assert not engine(retriever, model, "summary").query("Who won the world cup?").known
     assert model.run == []
-    written = engine(retriever, model, "quoted").query(ASKED, mode="compact")  # what a reader asks for by name
+    written = engine(retriever, model, "quoted").query(ASKED, mode="compact")  # a reader asks for it by name
     assert len(model.run) == 1 and written.agent == "says"
 
 

@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion: the published formula, whatever the order of legs and hits; equal texts are one hit."""
+"""Reciprocal rank fusion: the published formula in any order of legs and hits, with equal texts as one hit."""
 
 import itertools
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def leg(name: str, *names: str, weight: float = 1.0) -> RankedList:
 
 
 def whole(text: FusedText) -> Hit:
-    """The hit of a text, whose text is its hash."""
+    """Return a text's hit, whose text is its hash."""
     return text.to_hit(replace(make_hit(text.chunk_id, 0.0, text.chunk.text_hash), url=text.url))
 
 
@@ -81,7 +81,7 @@ def test_order_of_legs_and_hits_does_not_matter(given_legs: list[RankedList], se
 
 @given(legs, st.sampled_from([0.02, 0.3, 1.0]), st.sampled_from("abcd"))
 def test_fusion_equals_the_plain_formula(given_legs: list[RankedList], weight: float, rare: str) -> None:
-    """Hits, scores, order, ties and equal texts, with a prior and a preference."""
+    """Compare hits, scores, order, ties and equal texts, with a prior and a preference."""
 
     def weigh(chunk: RankableChunk | Hit) -> float:
         return weight if chunk.url.endswith(rare) else 1.0
@@ -145,7 +145,7 @@ def on_page(page: str, name: str) -> Hit:
     ("k", "most", "taken"), [(3, 1, "ace"), (5, 1, "ace"), (4, 2, "abce"), (4, None, "abcd"), (4, 0, "abcd")]
 )
 def test_no_page_exceeds_its_share_of_the_first_k(k: int, most: int | None, taken: str) -> None:
-    """Strict: rather fewer hits than more of one page. None and 0 set no limit."""
+    """The limit is strict: it returns fewer hits rather than more of one page. None and 0 set no limit."""
     found = [on_page(page, name) for page, name in zip("ppqpr", "abcde", strict=True)]
     assert "".join(hit.chunk_id for hit in take_diverse(found, k, most)) == taken
 

@@ -1,4 +1,4 @@
-"""Legs of one's own: any number, found concurrently, fused, and answered from without an index."""
+"""Custom legs: any number of them, searched concurrently, fused, and answered from without an index."""
 
 import threading
 from collections.abc import Awaitable, Sequence
@@ -20,7 +20,7 @@ TEXTS = {
 
 
 class Words:
-    """The share of the query's words in each text."""
+    """Scores each text by its share of the query's words."""
 
     def __init__(self, name: str = "words", weight: float = 1.0) -> None:
         self.name, self.weight, self.asked = name, weight, []
@@ -39,7 +39,7 @@ class Awaited(Words):
 
 
 class Wrapped(Awaited):
-    """A coroutine function in a plain one, as a decorator makes it."""
+    """Wraps a coroutine function in a plain one, like a decorator."""
 
     def search(self, query: str, k: int) -> Awaitable[Sequence[Hit]]:  # type: ignore[override]
         return Awaited.search(self, query, k)

@@ -1,4 +1,4 @@
-"""A question in another language is told that the model reads English; an English one never is."""
+"""A question in another language is told that the model reads English, and an English question never is."""
 
 from dataclasses import replace
 
@@ -19,12 +19,12 @@ GERMAN = "Wie lese ich eine CSV-Datei?"
     ("Hvordan kan jeg lage en indeks?", "da"), ("Hva er det for noe?", "no"), ("Как создать индекс?", "ru"),
     ("如何创建索引", "zh"), ("怎么用 ray.data.read_csv 读取文件", "zh"), ("インデックスを作成するには", "ja"),
     ("인덱스를 어떻게 만드나요", "ko"), ("كيف أنشئ فهرسا", "ar"),
-    # Letters that only one language of a script has; a foreign word with one is no language.
+    # Letters that only one language of a script uses. A foreign word with one does not determine the language.
     ("Як створити індекс?", "uk"), ("Як стварыць новы слоўнік?", "be"), ("Како да направим њихов ђонов попис?", "sr"),
     ("Индексті қалай құруға болады?", "kk"), ("چگونه یک فهرست بسازم", "fa"),
     ("Что значит слово «їжак» в примере, и почему оно стоит в самом начале этой довольно длинной строки?", "ru"),
     ("ინდექსის შექმნა", "und"),
-    # English has code and names of any language in it; without a word of English it is not certain.
+    # English text contains code and names of any language. Without an English word it is not certain.
     ("How do I create an index?", "en"), ("der parser is slow", "en"), ("what is la la land", "en"),
     ("what does 你好 mean in the example", "en"), ("COMMENT ON TABLE", "en"), ("SELECT la FROM t WHERE un = 1", "en"),
     ("how do I decode 'für' in latin-1", "en"), ("what is Σ notation", "en"), ("csv", ""), ("VACUUM FULL", ""),

@@ -1,4 +1,4 @@
-"""A question prefers pages of its own language, and finds what only pages of another have."""
+"""A question prefers pages in its own language, and also finds pages that exist only in another one."""
 
 import pytest
 from kit.answering import MemoryStore, make_hit
@@ -9,7 +9,7 @@ from pipelines.records import Filters, Hit
 from pipelines.store.chunks import RankableChunk
 from pipelines.text.detection import may_be_asked_in
 
-# Translations hold the names and the code of the page, and here fewer other words: they are its nearest by words.
+# Translations contain the names and the code of the page, and few other words here, so they are its nearest by words.
 ENGLISH, SPANISH = "How do I open the dialog with plugin-dialog?", "¿Cómo abro el dialog con plugin-dialog?"
 HITS = [
     make_hit(f"https://d.test/{path}", text, language=language, version="2")
@@ -24,7 +24,7 @@ CHUNKS = [RankableChunk.of(hit) for hit in HITS]
 
 
 def with_unrelated(pages: int) -> list[Hit]:
-    """The right page in English, and `pages` in Spanish that share no more than small words with a question."""
+    """Return the right page in English, and `pages` in Spanish that share only small words with the question."""
     text = "La tabla {}: cómo usar la tabla, y qué puedo usar en ella."
     right = make_hit("https://d.test/sidecar", "Embed a sidecar: the sidecar is an external binary.", language="en")
     return [right, *(make_hit(f"https://d.test/es/{n}", text.format(n), language="es") for n in range(pages))]
@@ -53,7 +53,8 @@ def test_filter_or_open_page_determines_the_language(engine: QueryEngine) -> Non
     french = engine.search(ENGLISH, filters=Filters(language="fr")).hits
     assert {hit.language for hit in french} == {"fr"}
     assert first_of(engine, "plugin-dialog open", page="https://d.test/es/dialog") == "es/dialog"
-    # A question in another language than the page's is not answered in the page's, with a version as a filter or not.
+    # A question in a language other than the page's is not answered in the page's language, with or without a version
+    # filter.
     assert first_of(engine, ENGLISH, page="https://d.test/fr/dialog") == "dialog"
     assert first_of(engine, SPANISH, page="https://d.test/dialog") == "es/dialog"
 

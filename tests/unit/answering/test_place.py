@@ -1,4 +1,4 @@
-"""A question about "this page" is answered from it; a page that is open and not meant changes nothing."""
+"""A question about "this page" is answered from it. An open page that is not meant changes nothing."""
 
 import pytest
 from kit.answering import MemoryStore, make_hit

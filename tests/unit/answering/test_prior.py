@@ -1,4 +1,4 @@
-"""Reference pages that a question does not name come later; no other page is touched."""
+"""Reference pages that a question does not name are ranked lower, and other pages stay unchanged."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Prompts: variables are named when they do not fit, and what pages say can neither break nor leave its delimiters."""
+"""Prompts: unfit variables are named, and text of pages can neither break nor leave its delimiters."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Quotations are as long as a reader's glance: rows that concern the question, whole code, whole sentences."""
+"""Quotations fit into a reader's glance: relevant rows, whole code, whole sentences."""
 
 from dataclasses import replace
 
@@ -175,7 +175,7 @@ def test_sentences_that_send_readers_elsewhere_do_not_count() -> None:
 
 
 def places(text: str, *chosen: int, after: int = 0, below: str = "") -> list[int]:
-    """The places of the passages that a quote of the `chosen` ones is filled to, `after` so many others like it."""
+    """Return the indices of the passages in a filled quote of the `chosen` ones, `after` so many similar ones."""
     hit = replace(make_hit("https://d.test/f#f", text, ("Disks",)), below=below)
     section = split_passages(hit.passage)
     quote = Quote(0, tuple(section[n] for n in chosen), 1.0, 0.5, frozenset())

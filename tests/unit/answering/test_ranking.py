@@ -1,4 +1,4 @@
-"""The order of hits by their texts: what each feature says, priors, and the spread over pages."""
+"""Ranking hits by their texts: the meaning of each feature, priors, and the spread over pages."""
 
 from dataclasses import replace
 

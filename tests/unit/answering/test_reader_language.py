@@ -1,4 +1,4 @@
-"""Answers say what is not from the pages in the language of the question, else of the reader; a refusal stays one."""
+"""Text that is not from the pages is in the question's language, else in the reader's, and a refusal stays one."""
 
 import pytest
 from kit.answering import make_hit
@@ -17,7 +17,7 @@ HITS = [make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
 def test_unanswered_question_is_refused_in_the_language_of_the_reader(engine: QueryEngine, language: str) -> None:
     answer = engine.query("sourdough", language=language)
     assert answer.text.startswith(say("unknown", language)) and not answer.known
-    assert answer.citations == () and answer.confidence == "low"  # nothing that was found is close to it
+    assert answer.citations == () and answer.confidence == "low"  # no hit is close to the question
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -1,4 +1,4 @@
-"""Refusals of language models: found in the words that small models use, taken out of a stream, never out of claims."""
+"""Refusals by language models: found in the wording of small models and removed from streams, but not from claims."""
 
 import re
 import tracemalloc

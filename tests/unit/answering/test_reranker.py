@@ -1,4 +1,4 @@
-"""Rerankers: a new order with every earlier score kept, or a clear failure that changes nothing."""
+"""Rerankers: a new order that keeps every earlier score, or a clear failure that changes nothing."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ ODD = ["", "😀" * 300, "C++ (", "long " * 10_000, "\x00\ud800", "<passage>", "
 
 
 def hits() -> list[Hit]:
-    """Four hits as fusion leaves them."""
+    """Return four hits as fusion returns them."""
     return [
         replace(hit, score=0.9 - n / 10, score_kind="rrf", ranks={"bm25": n + 1}, scores={"bm25": 7.0 - n})
         for n, hit in enumerate(make_hit(f"https://docs/en/{n}.html", text) for n, text in enumerate(TEXTS))
@@ -30,7 +30,7 @@ def hits() -> list[Hit]:
 
 
 def order(reranked: Sequence[Hit]) -> list[int]:
-    """The places that the hits had before."""
+    """Return the hits' previous positions."""
     return [TEXTS.index(hit.text) for hit in reranked]
 
 
@@ -53,7 +53,7 @@ def test_scores_are_kept_ties_stay_in_order_and_nan_gives_no_order():
 
 
 def save_model(folder: Path, kind: str, labels: int = 1) -> str:
-    """A tiny BERT with random weights."""
+    """Save a tiny BERT with random weights."""
     import torch
     import transformers
 
@@ -122,7 +122,7 @@ def test_model_that_is_no_cross_encoder_is_refused(tmp_path):
 
 
 def serve(answer: Any, requests: list[Any] | None = None) -> ScriptedServer:
-    """Serve a rerank endpoint whose answer is status and body, or HANG; `requests` are filled with what it is asked."""
+    """Serve a rerank endpoint that answers with a status and body, or HANG, and collects `requests`."""
 
     def reply(request: dict[str, Any]) -> Any:
         if requests is not None:

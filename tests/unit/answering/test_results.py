@@ -1,4 +1,4 @@
-"""Results, where nothing certainly answers: sections in the ranking's order, each with its best passage."""
+"""Results, when no section certainly answers: sections in ranking order, each with its best passage."""
 
 import asyncio
 import re

@@ -40,7 +40,7 @@ Make = Callable[..., Retriever]
 
 
 class Models:
-    """Loads embedders by name; counts loads. A gate holds a load back, a name in `broken` fails."""
+    """Loads embedders by name and counts the loads. A gate delays a load; a name in `broken` fails."""
 
     def __init__(self) -> None:
         self.embedder, self.loads, self.broken = WordEmbedder(), list[str](), set[str]()
@@ -70,7 +70,7 @@ def make(store: MemoryStore, models: Models, tmp_path: Path) -> Iterator[Make]:
         **settings: Any,
     ) -> Retriever:
         folder = lexical or (lambda index: LexicalIndex(tmp_path / str(index.id)))
-        waiting = {"patience_s": 20.0, "timeout_s": 30.0}  # a busy machine is no failure
+        waiting = {"patience_s": 20.0, "timeout_s": 30.0}  # a busy machine is not a failure
         patient = RetrievalSettings(**{"ranking": FUSED, **waiting, **settings})
         made.append(Retriever(store, models, folder, collection=collection, settings=patient))
         return made[-1]
@@ -143,7 +143,7 @@ def test_broken_leg_leaves_the_other_and_two_broken_legs_are_reported(make, stor
 
 
 class GatedLexical(LexicalIndex):
-    """Is synced once its gate is open."""
+    """Syncs once its gate is open."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -200,7 +200,7 @@ def test_questions_waiting_for_an_index_use_no_thread(make: Make, store: MemoryS
     async def ask() -> tuple[Retrieval, Retrieval]:
         waiting = [asyncio.ensure_future(retriever.aretrieve(search_for("csv", "docs"))) for _ in range(100)]
         other = await retriever.aretrieve(search_for("asha", "guide"))
-        waiting.pop().cancel()  # that one leaves does not end the preparation of all
+        waiting.pop().cancel()  # one leaving question does not end the preparation for all
         gated.gate.set()
         return other, (await asyncio.gather(*waiting))[0]
 
@@ -240,7 +240,7 @@ def test_folder_forgotten_during_a_search_loses_only_that_leg(make: Make, tmp_pa
     class Forgotten(LexicalIndex):
         def search(self, question: str, k: int) -> Matches:
             found = super().search(question, k)
-            self.forget()  # as another question does that has noticed the foreign folder
+            self.forget()  # like another question that has noticed the foreign folder
             return found
 
     other = MemoryStore(make_hit("https://other.test/", "read_csv of another database"))
@@ -329,7 +329,7 @@ def test_only_or_default_collection_is_used_but_two_need_a_name(make: Make, stor
     assert retriever.name() == "docs" and retriever.retrieve(search_for("x")).index.id == 1
     store.publish_index(2, TUNE, collection="tune")
     for default in (None, "tune", None):
-        store.default = default  # meant at once
+        store.default = default  # the default applies immediately
         if default:
             assert retriever.retrieve(search_for("x")).index.id == 2
         else:
@@ -418,7 +418,7 @@ def test_query_or_passage_that_cannot_be_embedded_costs_only_itself(make: Make, 
     assert imagined.hits == plain.hits and imagined.degraded == ("hyde",)
 
 
-# ---------------------------------------------------------------------------------------------- an imagined passage
+# ---------------------------------------------------------------------------------------------- hypothetical passage
 
 
 def test_mean_of_question_and_passage_is_searched_for(make: Make, store: MemoryStore) -> None:
@@ -432,7 +432,7 @@ def test_mean_of_question_and_passage_is_searched_for(make: Make, store: MemoryS
     expected_first = spread_pages(chunk for _, chunk in expected)
     assert [hit.chunk_id for hit in imagined.hits] == [chunk.chunk_id for chunk in expected_first]
     assert [hit.chunk_id for hit in imagined.hits] != [hit.chunk_id for hit in alone.hits]
-    assert imagined.queries == (question,) and imagined.evidence == alone.evidence  # a guess is no evidence
+    assert imagined.queries == (question,) and imagined.evidence == alone.evidence  # a guess is not evidence
 
 
 STRANGE = ("", "   ", "C++ (", "a:b", '"x', "🙂🙂", "Wie lädt man?", "数据", "'; drop table chunk; --", "\x00\ud800")
@@ -562,7 +562,7 @@ HEAD = "| name | size |\n| --- | --- |\n"
     ("sea a", "and b", 5, "sea a\n\nand b"),
     ("One. Two", "Two\n\nThree", 5, "One. Two\n\nThree"),
     ("", "x", 5, "\n\nx"),
-    # Lines that a chunk repeats: of code, of a table's head, of what introduces a list.
+    # Lines repeated by a chunk: of code, of a table's header, of a list's introduction.
     ("It:\n\n```py\ndef f():\n    a()\n```", "It:\n\n```py\ndef f():\n…\n    b()\n```\n\nEnd.", 0,
      "It:\n\n```py\ndef f():\n    a()\n    b()\n```\n\nEnd."),
     (f"{HEAD}| a | 1 |", f"{HEAD}| b | 2 |", 0, f"{HEAD}| a | 1 |\n| b | 2 |"),

@@ -1,4 +1,4 @@
-"""Rewriting: the question is always searched for, first; what a model adds is queries, a passage or nothing."""
+"""Rewriting: the question itself is always searched first. A model can add queries, a passage or nothing."""
 
 import asyncio
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ def test_braces_and_invisible_characters_of_a_question_have_no_meaning():
     assert "What is {question} {0} ?" in llm.prompts[0]
 
 
-# ---------------------------------------------------------------------------------------------- an imagined passage
+# ---------------------------------------------------------------------------------------------- hypothetical passage
 
 
 SURE = "Sure, set `num_replicas` to 2 and deploy the application again."
@@ -124,7 +124,7 @@ def test_hyde_requests_a_passage_and_keeps_the_question_as_only_query():
     assert QUESTION in llm.prompts[0]
 
 
-# ---------------------------------------------------------------------------------------------- one of a conversation
+# ---------------------------------------------------------------------------------------------- conversations
 
 
 @pytest.mark.parametrize("said", [

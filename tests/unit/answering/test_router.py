@@ -1,4 +1,4 @@
-"""Routers: the agent that the operator meant, with a reason that a person can read, on any text."""
+"""Routers choose the agent that the operator intended for any text, with a readable reason."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""What leaves the server: no link elsewhere, no URL of the model's own, no number without a source."""
+"""Sanitized answers have no foreign links, no URLs invented by the model, and no numbers without a source."""
 
 import re
 
@@ -30,7 +30,7 @@ def in_chunks(text: str, sizes: list[int]) -> str:
 
 
 def out_of_any_chunks(text: str) -> str:
-    """What leaves of a text, which is the same in chunks of any size."""
+    """Return the sanitized text, which must be the same in chunks of any size."""
     whole = out(text)
     assert {in_chunks(text, [size] * (len(text) // size)) for size in (1, 2, 3, 7)} == {whole}
     return whole
@@ -61,7 +61,7 @@ def out_of_any_chunks(text: str) -> str:
     ("`http://<head>:8265` and `ray://head:10001`", None),
     ("data: a // b, List<int>, 1 < 2, x <y", "data: a // b, List<int>, 1 < 2, x < y"),
     ("Hidden\U000e0041\u200b here", "Hidden here"),
-    # Code ends with the list or quote that it is in: there a reader of Markdown ends it, and reads on as HTML.
+    # Code ends with the list or quote around it: a Markdown parser ends it there and continues with HTML.
     ("- ```html\n<script>x</script>\n", "- ```html\nx\n"),
     ("1. ```\n- <img src=x onerror=y>", "1. ```\n- "),
     ("> ```\n<script>x</script>", "> ```\nx"),
@@ -162,7 +162,7 @@ HOSTILE = [
 
 
 def leads_out(text: str) -> bool:
-    """Whether anything in `text` would lead a careless client to the host evil.example."""
+    """Return whether anything in `text` would lead a careless client to the host evil.example."""
     text = re.sub(r"[\u200b-\u200d\U000e0000-\U000e007f]", "", text)
     return bool(
         re.search(r"(?i)(?:https?|ftp|wss?|javascript|data):[^\s<>]*evil|www\.evil|[\"'(=\s]//+evil|^//evil", text)
@@ -209,6 +209,6 @@ def test_plain_words_pass_with_their_delta() -> None:
     words = ["Ray", "Serve", "reads", "many", "files", "quickly;", "memory", "stays", "low", "(mostly)."]
     for word in words:
         assert leaving.feed(f" {word}").endswith(word)
-    assert leaving.feed(" of data") == " of "  # it may be data:…
+    assert leaving.feed(" of data") == " of "  # it may become data:…
     assert leaving.feed(" or [") == "data or"
     assert leaving.feed("a note") + leaving.close() == " [a note"

@@ -1,4 +1,4 @@
-"""What a reader of Markdown takes for raw HTML is held as such, wherever the text says that code begins and ends."""
+"""Text that a Markdown parser reads as raw HTML is escaped, even if other marks suggest code."""
 
 from collections.abc import Iterator
 

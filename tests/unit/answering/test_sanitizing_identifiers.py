@@ -1,4 +1,4 @@
-"""Names with colons are no links: they stay in any answer, and all that a passage says stays in a quotation."""
+"""Names with colons are not links: they stay in any answer, and quotations keep the whole text of a passage."""
 
 from collections.abc import Iterable, Iterator
 from os import environ
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 DATA = Path(environ.get("RAYDEX_DATA") or ROOT.parent / "shared" / "data")
 ARCHIVE = DATA / "ray-docs-html.tar.xz"
 DEBIAN = Path("/usr/share/doc/python3.11/html/library")
-EVERY = 100  # pages of a large site, of which one is taken
+EVERY = 100  # one of so many pages of a large site is tested
 
 FRAMES = [
     "{}", "Set {} there.", "Is it {}?", "- **{}**, too", "`{}`", "```rust\n{}\n```",
@@ -116,7 +116,7 @@ def python_documentation() -> Iterator[Page]:
 
 
 def changed_chunks(pages: Iterable[Page]) -> Iterator[str]:
-    """Yield each chunk of `pages` that loses more than links to other hosts where it is quoted."""
+    """Yield each chunk of `pages` that loses more than links to other hosts when it is quoted."""
     cut, count = PageCutter(IndexSettings()), 0
     for page in pages:
         host = "://".join(urlsplit(page.url)[:2])

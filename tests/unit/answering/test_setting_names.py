@@ -1,4 +1,4 @@
-"""Settings have one name, `group.name`; the names of the version before are read too, and one warning names the new."""
+"""Settings have one name, `group.name`. Old names still work, and one warning lists the new names."""
 
 import logging
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_removed_setting_is_reported_under_any_of_its_names(variable, value, mon
     monkeypatch.setenv(variable, value)
     with pytest.raises(ValidationError, match=r"(prompts)\.\w+ is gone, as .*\. Unset it"):
         Settings()
-    assert not caplog.messages  # of a name that would be refused too
+    assert not caplog.messages  # no warning about a name that is refused too
 
 
 def test_given_values_override_the_environment_under_any_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A verified answer is given to a question that means the same, never to one that differs in what decides."""
+"""A verified answer is given to questions with its meaning, and never to one that differs in a key word."""
 
 import json
 import tracemalloc
@@ -67,7 +67,7 @@ def test_question_of_many_words_is_compared_without_all_pairs() -> None:
 
 
 def test_words_alone_are_right_for_nearly_all_labeled_pairs() -> None:
-    """Without vectors: 0.97 of what may be given means the same, and half of what means the same may be given."""
+    """Without vectors, 0.97 of the matches are correct, and half of the questions with the same meaning match."""
     rows = [json.loads(line) for line in SET.read_text().splitlines()]
     right = [same(row["question"], other) for row in rows for other in row["same"]]
     wrong = [same(row["question"], other) for row in rows for other in row["other"]]

@@ -1,4 +1,4 @@
-"""Greetings and thanks: answered as such, at once and without sources; what asks something is a question."""
+"""Greetings and thanks are answered directly without sources, and questions are recognized as questions."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ HITS = [make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
     ("Vielen Dank", "thanks"), ("merci beaucoup", "thanks"), ("ありがとうございます", "thanks"), ("谢谢", "thanks"),
     ("Hello, thank you so much for your quick help 🙏", "thanks"), ("Thanks for explaining it!", "thanks"),
     ("bye", "goodbye"),
-    # What may ask something is a question.
+    # A message that may contain a question is a question.
     ("hello world", None), ("hello world in Ray Serve", None), ("thanks, and how do I stop it?", None),
     ("thanks but it does not work", None), ("ok", None), ("nice", None), ("great", None), ("What is hello?", None),
     ("hi, how do I start Ray?", None), ("thank you page", None), ("?", None), ("...", None), ("hi " * 100, None),

@@ -1,4 +1,4 @@
-"""Statements: what an answer states, split while it streams, whatever the pieces it comes in."""
+"""Statements: an answer is split into them while it streams, in the same way for any pieces."""
 
 import itertools
 

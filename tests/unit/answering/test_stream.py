@@ -1,4 +1,4 @@
-"""Server-sent events: their order and kinds, what fails before and after the first, and clients that go away."""
+"""Server-sent events: their order and kinds, failures before and after the first one, and leaving clients."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ def base(engine: FakeEngine, recorder: MemoryRecorder) -> Iterator[str]:
 
 
 def events(text: str) -> list[tuple[str, Any]]:
-    """Names and bodies of server-sent events."""
+    """Return names and bodies of server-sent events."""
     blocks = [dict(line.split(": ", 1) for line in block.split("\n")) for block in text.strip().split("\n\n")]
     return [(block["event"], json.loads(block["data"])) for block in blocks]
 

@@ -1,4 +1,4 @@
-"""The synthesis modes: how many calls, what is in them, that none exceeds its window and no passage's text is lost."""
+"""The synthesis modes: number and content of calls, no call exceeds its window, no passage's text is lost."""
 
 import asyncio
 import itertools
@@ -48,12 +48,12 @@ def by_words(text: str) -> int:
 
 
 def by_growth(text: str) -> int:
-    """Two texts together count more than their sum."""
+    """Count tokens so that two texts together count more than their sum."""
     return int(len(text) ** 1.05 / 4)
 
 
 class QueuedModel:
-    """Answers from a queue, then `answer {n}`; holds every call to its window and counts those at work."""
+    """Answers from a queue, then `answer {n}`. Checks that every call fits its window, and counts concurrent calls."""
 
     model = "queued"
 
@@ -102,7 +102,7 @@ def synthesize(made: Synthesizer, task: Task, model: QueuedModel, **around: Any)
 
 
 def ask(mode: str, model: QueuedModel, task: Task, **options: Any) -> list[str]:
-    """What is said in a mode with the short prompts."""
+    """Return the deltas of a mode with the short prompts."""
     return synthesize(make_synthesizer(mode, prompts=SHORT, **options), task, model)
 
 
@@ -120,7 +120,7 @@ def passages_in(prompt: str) -> list[str]:
 
 
 def words_of(n: int, count: int) -> str:
-    """A passage of `count` words that stand nowhere else."""
+    """Return a passage of `count` unique words."""
     return "".join(f"p{n}w{i}{' ' if i % 7 else chr(10)}" for i in range(count))
 
 
@@ -176,7 +176,7 @@ def test_mode_makes_the_promised_number_of_calls(lengths, children, window):
     packed = prompts_of("compact_accumulate")
     assert len(prompts_of("compact")) == len(packed)
     assert [n for prompt in packed for n in numbers(prompt)] == list(range(1, len(lengths) + 1))
-    for earlier, later in itertools.pairwise(packed):  # no pack has room for the next one's first passage
+    for earlier, later in itertools.pairwise(packed):  # no pack has room for the first passage of the next one
         together = "\n\n".join([*passages_in(earlier), passages_in(later)[0]])
         assert by_length(together) > window // 2
     level = calls = len(lengths)
@@ -201,7 +201,7 @@ def test_refine_makes_one_call_per_passage_and_passes_the_answer_on():
 def test_calls_fill_their_share_of_the_window_and_keep_passage_numbers(mode, calls):
     model = QueuedModel(window=1200)
     ask(mode, model, task_of(*(words_of(n, 130) for n in range(6))))
-    assert [prompt.split()[0] for prompt in model.prompts] == calls  # two of about 250 tokens each in half of 1,200
+    assert [prompt.split()[0] for prompt in model.prompts] == calls  # two of 250 tokens fit into half of 1,200
     assert [n for prompt in model.prompts for n in numbers(prompt)] == [1, 2, 3, 4, 5, 6]
 
 
@@ -453,7 +453,7 @@ def test_unknown_mode_and_impossible_tree_are_refused():
 
 
 def ask_slow(mode: str, tokens_a_second: float, context_seconds: float = 5.0, **task: Any) -> QueuedModel:
-    """The model after one answer; it reads as fast as said."""
+    """Return the model after one answer, given its reading speed."""
     model = QueuedModel(window=8000)
     model.pace, model.context_seconds = Pace(), context_seconds  # type: ignore[attr-defined]
     model.pace.reading.add(100 * tokens_a_second, 100)  # type: ignore[attr-defined]
@@ -484,7 +484,7 @@ def test_given_texts_are_read_completely_by_any_model() -> None:
     assert sum(map(by_length, prompts)) > 700
 
 
-# ---------------------------------------------------------------------------------------------- alone
+# ---------------------------------------------------------------------------------------------- without an engine
 
 
 @pytest.mark.parametrize("mode", ["refine", "compact", "tree_summarize", "simple_summarize", "context_only"])

@@ -1,4 +1,4 @@
-"""The tag reranker: hits of the predicted part come first, and a model of another collection is refused at start."""
+"""The tag reranker: hits of the predicted part come first, and a model of another collection is refused at startup."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ ODD = ["", "😀" * 300, "C++ (", "long " * 10_000, "\x00\ud800", "{question}"]
 
 
 def hits() -> list[Hit]:
-    """Four hits as fusion leaves them."""
+    """Return four hits as fusion returns them."""
     made = (make_hit(SITE + url, url) for url in URLS)
     return [replace(hit, score=0.9 - n / 10, score_kind="rrf") for n, hit in enumerate(made)]
 
@@ -41,7 +41,7 @@ def rerank(reranker: TagReranker, question: str) -> Sequence[Hit]:
 
 
 def order(reranked: Sequence[Hit]) -> list[int]:
-    """The places that the hits had before."""
+    """Return the hits' previous positions."""
     return [URLS.index(hit.text) for hit in reranked]
 
 
@@ -89,11 +89,11 @@ def test_no_question_breaks_the_tag_reranker(tags, question):
     assert len(rerank(TagReranker(tags, 0.1), question)) == len(URLS)
 
 
-# ---------------------------------------------------------------------------------------------- at start
+# ---------------------------------------------------------------------------------------------- at startup
 
 
 class Shelf:
-    """A store that has these collections."""
+    """A store with these collections."""
 
     def __init__(self, *names: str) -> None:
         self.names = names

@@ -1,4 +1,4 @@
-"""Trimmed passages: what the question asks stays, code whole, and a reader of the text sees what was left out."""
+"""Trimmed passages keep the relevant text and whole code, and mark omissions."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""An answer whose model was cut off says so, in every reply: it is never passed off as whole."""
+"""An answer whose model was cut off says so in every reply."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ def test_each_reply_says_whether_its_answer_was_cut_off(retriever: Retriever, en
     with ScriptedLLM(default=Reply("Load csv fi", finish_reason=ended)) as llm:
         engine = QueryEngine(retriever, llm=LLM("scripted", base_url=llm.url))
         with run_server(create_app(engine, FakeStore())) as url, httpx.Client(base_url=url, timeout=60) as client:  # type: ignore[arg-type]
-            # "accumulate" asks for whole replies, "compact" for a stream.
+            # "accumulate" requests whole replies, "compact" a stream.
             bodies = [{"question": QUESTION, "mode": mode} for mode in ("accumulate", "compact")]
             answers = [client.post("/query", json=body).json() for body in bodies]
             event, data = client.post("/query/stream", json=bodies[1]).text.strip().split("\n\n")[-1].split("\n")
@@ -39,7 +39,7 @@ def test_each_reply_says_whether_its_answer_was_cut_off(retriever: Retriever, en
     assert [end.finish_reason for end in ends] == [reason, reason]
 
 
-WORDS = [f"Load csv file {n} of the folder.\n\n" for n in range(600)]  # 20,000 characters, and none twice
+WORDS = [f"Load csv file {n} of the folder.\n\n" for n in range(600)]  # 20,000 characters without repetition
 SHORT = LLMSettings(longest_reply=3_000)
 
 

@@ -1,4 +1,4 @@
-"""A variable RAYDEX_… that nothing reads is named, with the one that was probably meant; all others are silent."""
+"""A variable RAYDEX_… that no code reads is reported with the probably intended one; other variables are not."""
 
 import re
 from pathlib import Path

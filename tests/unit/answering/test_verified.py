@@ -1,4 +1,4 @@
-"""A person's answer is given, labelled and cited, until a section that it rests on says something else."""
+"""A person's answer is given, labeled and cited, until a section that it relies on changes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ HITS = [
 
 
 class AnswerStore(MemoryStore):
-    """A store in memory that has verified answers too; `reads` counts how often they were read."""
+    """A store in memory that also has verified answers. `reads` counts how often they were read."""
 
     def __init__(self, *hits: Hit) -> None:
         super().__init__(*hits)

@@ -1,4 +1,4 @@
-"""Vectors come back whole, in order and of length 1, whichever model made them."""
+"""Vectors of any model are complete, in order and of length 1."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A model is used with the prefixes and the pooling of its family; what its own files or a collection say wins."""
+"""A model uses its family's prefixes and pooling. Its own files or a collection's settings win."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ TASK = "Instruct: Given a web search query, retrieve relevant passages that answ
 
 @pytest.fixture
 def make_folder(tmp_path: Path):
-    """Make a folder with the packaged model's files, without those left out and with its settings of prompts."""
+    """Return a factory for folders with the packaged model's files, except some, and with given prompt settings."""
 
     def make(name: str, prompts: dict[str, str] | None = None, leave_out: tuple[str, ...] = ()) -> Path:
         folder = tmp_path / name
@@ -108,7 +108,7 @@ def test_plain_folder_is_pooled_like_its_family(make_folder) -> None:
     assert other.embed_chunks(["x y z"])[0] @ expected < 0.99
 
 
-# Of indexes that were built before prefixes could be set; another value would build them again.
+# Fingerprints of indexes built before prefixes could be set. Other values would rebuild them.
 @pytest.mark.parametrize(
     ("settings", "fingerprint"),
     [

@@ -1,4 +1,4 @@
-"""Products of bytes are near those of floats, whatever else is in the batch; who gets them by default."""
+"""Int8 products are close to float products in any batch, and the default is chosen by machine and index."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ INT8_DEFAULT = f"int8:{INDEX.model}"
 
 @pytest.fixture(scope="module")
 def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a model of two products and what lies between: y = gelu(x · A) · B, and x · A itself."""
+    """Return a model of two products and the layer between them: y = gelu(x · A) · B, and x · A itself."""
     rng = np.random.default_rng(0)
     weights = {"a": rng.normal(size=(24, 40)), "b": rng.normal(size=(40, 8))}
     held = [onnx.numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()]
@@ -89,9 +89,9 @@ def test_int8_requires_a_model_in_files(name: str) -> None:
         (AUTO, "", True, False, INT8_DEFAULT),
         (AUTO, "", True, True, INDEX.model),
         (AUTO, "", False, False, INDEX.model),
-        (AUTO, INDEX.model, True, False, INDEX.model),  # an index goes on with its own
+        (AUTO, INDEX.model, True, False, INDEX.model),  # an index keeps its own model
         (AUTO, INT8_DEFAULT, False, True, INT8_DEFAULT),
-        (AUTO, "int8:all-MiniLM-L6-v2", True, False, "int8:all-MiniLM-L6-v2"),  # the default of before
+        (AUTO, "int8:all-MiniLM-L6-v2", True, False, "int8:all-MiniLM-L6-v2"),  # the previous default
         (AUTO, "hash:64", False, False, INDEX.model),
         (INDEX.model, INT8_DEFAULT, True, False, INDEX.model),
         ("hash:64", INDEX.model, True, False, "hash:64"),

@@ -1,4 +1,4 @@
-"""The model that was tuned for documentation: a packaged model's folder with changed weights."""
+"""The model tuned for documentation: a packaged model's folder with changed weights."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_every_transformer_layer_gets_the_product_of_its_matrices():
     encoder = docs[0].auto_model.encoder
     layers = {name.removesuffix(".weight") for name, value in encoder.named_parameters() if value.dim() == 2}
     assert {name.rpartition(".")[0] for name in thin} == {f"encoder.{name}" for name in layers}
-    assert np.allclose(weight(load_model(DOCS)), weight(docs))  # with which training begins
+    assert np.allclose(weight(load_model(DOCS)), weight(docs))  # training starts with these weights
 
 
 def test_changed_model_differs_in_identity_and_export(tmp_path: Path):

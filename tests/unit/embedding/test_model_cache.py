@@ -1,4 +1,4 @@
-"""The folder of exported models may be broken, or not be writable: embedding goes on."""
+"""Embedding continues if the folder of exported models is broken or not writable."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ MODEL = "all-MiniLM-L6-v2"
 
 @pytest.fixture(scope="module")
 def model() -> bytes:
-    """A model that ONNX Runtime loads."""
+    """Return a model that ONNX Runtime loads."""
     ends = [onnx.helper.make_tensor_value_info(name, 1, [1]) for name in "xy"]
     node = onnx.helper.make_node("Identity", ["x"], ["y"])
     graph = onnx.helper.make_graph([node], "one", ends[:1], ends[1:])
@@ -25,7 +25,7 @@ def model() -> bytes:
 
 
 class Maker:
-    """Exports a model that takes no time; keeps the `names` of the files."""
+    """Exports a model that takes no time, and records the `names` of the files."""
 
     def __init__(self, model: bytes) -> None:
         self._model, self.names = model, list[str]()
@@ -44,7 +44,7 @@ def test_broken_file_is_rebuilt(model: bytes, tmp_path: Path, left: bytes | int)
     assert session.run(None, {"x": np.ones(1, np.float32)})[0] == 1
     assert make.names == [path.name]
     open_export(counter, tmp_path, make=make)
-    assert make.names == [path.name]  # a whole file stays
+    assert make.names == [path.name]  # an intact file stays
 
 
 def test_no_int8_model_is_made_from_a_broken_one(model: bytes, tmp_path: Path) -> None:

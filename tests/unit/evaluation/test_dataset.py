@@ -1,4 +1,4 @@
-"""Data sets: read from JSONL or an array, refused with the line of every mistake, split without a shared page."""
+"""Data sets: read from JSONL or an array, with the line of every mistake, and split without a shared page."""
 
 import json
 

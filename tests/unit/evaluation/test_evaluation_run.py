@@ -1,4 +1,4 @@
-"""An engine asked the questions of a data set: rows, what they come to, and what names an evaluation."""
+"""Evaluating a data set with an engine: rows, scores, and the fingerprint of an evaluation."""
 
 import json
 from dataclasses import replace
@@ -60,7 +60,7 @@ def engine(store: MemoryStore, tmp_path: Path) -> QueryEngine:
 
 
 class CountingJudge:
-    """Scores the n-th answer n; every second judgement fails."""
+    """Scores the n-th answer n. Every second judgement fails."""
 
     def __init__(self) -> None:
         self.answers: list[str] = []
@@ -127,7 +127,7 @@ def test_row_that_would_not_change_is_not_asked_again():
 
 @pytest.mark.parametrize("asks", ["asearch", "aquery"])
 def test_index_published_meanwhile_is_not_taken_for_the_measured_one(engine, store, asks):
-    """Before the search, or between the search and the answer."""
+    """The publish comes before the search, or between the search and the answer."""
     ask = getattr(engine, asks)
 
     async def published_before(question, **more):
@@ -145,7 +145,7 @@ def test_answers_are_scored_and_failed_judgements_counted_separately(engine):
     assert rows[0].answer is not None and rows[0].answer["agent"] == "extractive"
     assert rows[0].answer["text"] == judge.answers[0] and "rusts in water" in judge.answers[0]
     assert rows[0].answer["judgements"]["quality"]["reasoning"] == "because"
-    assert len(rows[0].answer["sources"]) == 2  # what /query takes, not the largest k
+    assert len(rows[0].answer["sources"]) == 2  # the maximum of /query, not the largest k
     assert "similarity" not in rows[1].scores  # it has no reference answer
     assert is_complete(rows[0]) and not is_complete(rows[1])
     result = results.summarise(EXAMPLES, by_id(rows), plan)
@@ -210,7 +210,7 @@ def test_each_answer_is_compared_with_one_from_its_reference_section(engine):
     assert "salt" not in first.answer["text"] and "salt" in judge.answers[1]
     assert first.scores["quality"] == 1 and first.scores["context_only_quality"] is None
     assert "context_only_token_f1" in first.scores and "context_only_supported" in first.scores
-    assert second.answer is not None and "context_only" not in second.answer  # the index has nothing of its source
+    assert second.answer is not None and "context_only" not in second.answer  # the index has no text of its source
     result = results.summarise(EXAMPLES, by_id(rows), plan)
     assert result["score_errors"]["context_only_quality"] == 1 and result["num_scored"]["quality"] == 2
     assert result["intervals"]["context_only_token_f1"][0] > 0
@@ -313,7 +313,7 @@ def test_retrained_model_at_the_same_path_is_another_configuration(tmp_path):
 
 
 def test_answering_code_is_part_of_the_fingerprint():
-    """A pattern that matches nothing, after a move, would let an old row stand for new code."""
+    """A pattern that matches no file after a move would reuse old rows for new code."""
     folder = Path(pipelines.__path__[0])
     assert all(list(folder.glob(pattern)) for pattern in CODE)
     named = {path.relative_to(folder).as_posix() for path in code_files()}

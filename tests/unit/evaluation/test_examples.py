@@ -1,4 +1,4 @@
-"""Example questions of a collection: what a reader would ask, about different things, and nothing odd."""
+"""Example questions of a collection are natural questions about different subjects."""
 
 import pytest
 

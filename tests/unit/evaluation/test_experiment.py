@@ -1,4 +1,4 @@
-"""Sweep files, what their runs come to side by side, and the gate."""
+"""Sweep files, the comparison of their runs, and the gate."""
 
 import json
 from dataclasses import replace
@@ -22,7 +22,7 @@ from pipelines.evaluation.metrics import score_names
 from pipelines.store import EvaluatedQuestion
 
 ROOT = Path(__file__).parents[3]
-# So many combinations that no machine can hold them.
+# More combinations than any machine's memory.
 HUGE = f"grid: {{k: &many {list(range(1, 101))}, candidates: *many, depth: *many, max_per_page: *many, rrf_k: *many}}\n"
 HEAD = "collection: docs\ndataset: questions.jsonl\n"
 EXAMPLES = [Example(f"What is {n}?", (f"https://d.test/{n}#a",)) for n in range(8)]
@@ -184,7 +184,7 @@ def test_cost_of_embedding_a_question_depends_on_its_model():
 
 
 def routed_record(name: str, agents: list[str], **settings: object) -> dict:
-    """The easy agent is right in the first half of the questions, the hard one in all, for ten times the money."""
+    """Return a run in which the hard agent is always right, and the cheap, easy one in the first half only."""
     rows = {}
     for number, (example, agent) in enumerate(zip(EXAMPLES, agents, strict=True)):
         one = row(example, 1, cost=0.001 if agent == "easy" else 0.01)
@@ -332,7 +332,7 @@ def test_gate_refuses_other_questions_and_invalid_result_files(tmp_path):
 
 
 def answered_record(name: str, supported: list[float | None]) -> dict:
-    """A run whose answers have these shares of supported claims; None is an answer that claims nothing."""
+    """Return a run whose answers have these shares of supported claims. None is an answer without claims."""
     rows = {}
     for example, share in zip(EXAMPLES, supported, strict=True):
         scores = {"cited": 1.0} | ({} if share is None else {"claims_supported": share})

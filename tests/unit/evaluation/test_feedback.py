@@ -1,4 +1,4 @@
-"""Ratings become questions to measure by, and hits to learn from as wrong ones."""
+"""Ratings become evaluation questions, and their wrong hits become training examples."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A judge gives a score, or an error with its reason that no mean ever sees."""
+"""A judge returns a score, or an error with its reason that never enters a mean."""
 
 import asyncio
 from dataclasses import replace
@@ -21,7 +21,7 @@ GOOD = '{"reasoning": "Right.", "score": 4}'
 
 
 class MemoryCache:
-    """A cache that ends with its test."""
+    """A cache in memory for one test."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Judgement] = {}

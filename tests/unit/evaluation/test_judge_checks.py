@@ -1,4 +1,4 @@
-"""A judge that order, length or authorship sways is found out; a fair one passes."""
+"""A judge that is biased by order, length or authorship is detected, and a fair one passes."""
 
 import asyncio
 import json
@@ -24,18 +24,18 @@ ANSWERS = [(EXAMPLE, f"Use num_replicas {n}.") for n in range(8)]
 
 
 def judged_of(prompt: str) -> str:
-    """The answer that a prompt asks to score."""
+    """Return the answer that a prompt wants scored."""
     return prompt.split("<generated_answer>")[1].split("</generated_answer>", maxsplit=1)[0]
 
 
 def by_words(prompt: str) -> str:
-    """Prefers the answer that says "right", wherever it stands."""
+    """Prefer the answer that says "right", in either position."""
     first = prompt.split("<answer_a>")[1].split("</answer_a>", maxsplit=1)[0]
     return json.dumps({"better": "A" if "right" in first else "B"})
 
 
 def by_length(prompt: str) -> str:
-    """Scores long answers higher."""
+    """Score long answers higher."""
     return json.dumps({"score": 5 if len(judged_of(prompt)) > 100 else 3})
 
 
@@ -66,7 +66,7 @@ def test_judge_that_punishes_length_is_not_flagged():
 
 
 def author(liked: str, strict: int = 0) -> QueuedModel:
-    """Gives 3 points, two more to the answers of one author, and fewer to all if it is strict."""
+    """Give 3 points, two more for one author's answers, and fewer to all if strict."""
     return QueuedModel(lambda prompt: json.dumps({"score": 3 - strict + 2 * (liked in judged_of(prompt))}), model=liked)
 
 

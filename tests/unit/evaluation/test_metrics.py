@@ -1,4 +1,4 @@
-"""Every metric against values that were computed by hand."""
+"""Every metric equals hand-computed values."""
 
 import math
 
@@ -28,13 +28,13 @@ TREC = {"recall": "R", "ndcg": "nDCG"}
 
 
 def hit(source, *path, also=()):
-    """A hit at `source` under further anchors."""
+    """Return a hit at `source` with additional anchors."""
     url, _, anchor = source.partition("#")
     anchors = (*path, anchor) if anchor else path
     return Hit("id", url, anchors, "", (), "text", "hash", 0.0, "rrf", sources=(source, *also))
 
 
-# pages a b a c: `deep` lies in section `outer` of a; the text of b stands on page d as well
+# pages a b a c: `deep` is in section `outer` of a; the text of b is also on page d
 FOUND = HitSources.of([hit("a#deep", "outer"), hit("b#x", also=("d#y",)), hit("a#other"), hit("c")])
 
 
@@ -111,7 +111,7 @@ def test_names_impossible_in_urls_are_ordinary_names():
 
 @given(pages=st.lists(st.sampled_from("abcdefg"), max_size=9), wanted=st.sets(st.sampled_from("abcdexyz"), max_size=6))
 def test_recall_ndcg_and_mrr_equal_those_of_trec_eval(pages, wanted):
-    """trec_eval is only a check here: its Python package has no wheel for Linux on arm64."""
+    """trec_eval serves only as a check here: its Python package has no wheel for Linux on arm64."""
     reference = pytest.importorskip("ir_measures")
     row = score_hits([example(*wanted)], [HitSources(tuple((page,) for page in pages), ((),) * len(pages))], KS)[0]
     names = {f"{ours}@{k}": reference.parse_measure(f"{theirs}@{k}") for ours, theirs in TREC.items() for k in KS}
@@ -135,7 +135,7 @@ def test_token_f1_counts_common_words():
     assert token_f1("Use map batches [1].", "use map the batches") == 1
     # 2 common of 3 and 5: precision 2/3, recall 2/5
     assert token_f1("ray starts workers", "Ray never starts any actor") == pytest.approx(2 * 2 / (3 + 5))
-    # a word counts as often as it stands on both sides
+    # a word counts as often as it appears on both sides
     assert token_f1("go go go", "go") == pytest.approx(2 * 1 / (3 + 1))
     assert token_f1("", "word") == token_f1("word", "the") == 0
     assert token_f1("", "the") == 1
@@ -150,7 +150,7 @@ CLAIMS = Claims(2, 1, 1)
 
 
 def answer(*citations, known=True, hits=(), claims=CLAIMS):
-    """An answer with citations written as `1+a#x` (supported) or `1-a#x`."""
+    """Return an answer with citations given as `1+a#x` (supported) or `1-a#x`."""
     made = tuple(Citation(int(c[0]), c[2:], "", "", supported=c[1] == "+") for c in citations)
     return Answer("q", "So it is.", "agent", made, tuple(hits), (), {}, 1, 1, known=known, claims=claims)
 

@@ -1,4 +1,4 @@
-"""What answers cost is the sum of their tokens' prices."""
+"""An answer costs the sum of its tokens' prices."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Questions come out of chunks with their sources; what a model babbles, doubles or can't be found is left out."""
+"""Questions are generated from chunks with their sources. Chatter, duplicates and unfindable questions are dropped."""
 
 import asyncio
 import json
@@ -70,7 +70,7 @@ def test_empty_list_is_a_valid_reply():
     assert parse_questions('{"questions": []}', 2) == []
 
 
-# ---------------------------------------------------------------------------------------------- out of chunks
+# ---------------------------------------------------------------------------------------------- from chunks
 
 
 def test_model_imitates_users_without_seeing_their_questions():
@@ -141,7 +141,7 @@ def test_chunks_are_drawn_from_all_pages_before_any_page_repeats():
     assert len(draw_chunks(chunks, 0)) == 12
 
 
-# ---------------------------------------------------------------------------------------------- which to keep
+# ---------------------------------------------------------------------------------------------- selection
 
 
 def test_duplicate_question_is_kept_once_with_all_its_sources():

@@ -1,4 +1,4 @@
-"""What a trial's counts recommend: whole sections for a capable model, quotations for one that invents."""
+"""A trial's counts recommend whole sections for a capable model, and quotations for a model that invents."""
 
 from dataclasses import replace
 

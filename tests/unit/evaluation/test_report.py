@@ -1,4 +1,4 @@
-"""The report of an experiment: one file that loads nothing and shows whatever pages say as text."""
+"""The report of an experiment is one file that loads nothing and escapes all text of pages."""
 
 import json
 import re
@@ -19,7 +19,7 @@ EVIL = "</script><script>document.title='x'</script><img src=x onerror=\"documen
 
 
 def results(name: str = "one", title: str = "Title", *more: dict) -> dict:
-    """Three runs, one of which failed, and `more`; every text that a document or a person could write is `title`."""
+    """Return results of three runs, one of them failed, and `more`. `title` is every text from a document or person."""
     broken = failed_record(Cell("broken", {}), {}, RuntimeError(title))
     found = compared(record(name, [1] * 6 + [None] * 2), record("two", [1] * 8), broken, *more)
     for question in found["questions"]:
@@ -90,7 +90,7 @@ def test_browser_draws_the_report_and_runs_nothing_from_a_page(browser, tmp_path
     assert "<circle" in drawn
     assert "<title>s: experiment</title>" in drawn
     assert "&lt;b&gt;bold" in drawn and "<b>bold" not in drawn
-    assert "easy 50 %, hard 50 %" in drawn  # who answered
+    assert "easy 50 %, hard 50 %" in drawn  # shares of the agents
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Intervals and paired tests against values that were computed by hand."""
+"""Intervals and paired tests equal hand-computed values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A judge's score is read from JSON, damaged or not, or from `Score: n`; what is doubtful is no score."""
+"""A judge's score is parsed from intact or damaged JSON, or from `Score: n`. An ambiguous reply has no score."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pipelines.evaluation.judging.verdict import NoVerdict, Verdict, parse_verdict
 
 SCORED = [
-    # as asked: JSON
+    # JSON as requested
     ('{"reasoning": "Right.", "score": 4}', 4),
     ('{"score": 4.5, "reasoning": "Nearly."}', 4.5),
     ('```json\n{"score": "4/5", "reasoning": "Nearly."}\n```', 4),
@@ -18,7 +18,7 @@ SCORED = [
     ("{'score': 2, 'reasoning': 'It isn\\'t there'}", 2),
     ('{"score": 4, "reasoning": "It is cut o', 4),
     ('{"score": 4, "reasoning": "A {brace} and a "quote" inside"}', 4),
-    # what the reasoning holds is no score
+    # numbers in the reasoning are not a score
     ('{"reasoning": "It would be a score: 2 without the example", "score": 4}', 4),
     ('{"reasoning": "It maps {a: 1}, which is 2 of 5 steps", "score": 3}', 3),
     ('{"reasoning": "It uses {x}. Score: 2 would be too low.", "score": 4}\nThanks for {asking}', 4),

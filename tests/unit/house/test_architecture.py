@@ -1,4 +1,4 @@
-"""The house stands as docs and README say: which part may use which, and what belongs to one place only."""
+"""The code follows the documented architecture: allowed imports, and things that belong in one place only."""
 
 import ast
 import functools
@@ -13,7 +13,7 @@ from jobs.__main__ import VERBS
 ROOT = Path(__file__).parents[3]
 CODE = ("pipelines", "serve", "jobs")
 
-# What each part of pipelines may import. evaluation, training and nights stand above everything.
+# Allowed imports of each part of pipelines. evaluation, training and nights are above everything.
 BASE = {
     "embedding", "fetched", "files", "llm", "logs", "page", "proxies", "records", "standalone", "store", "text",
     "tracing",
@@ -49,8 +49,8 @@ RAY = {
     *("pipelines/indexing/building/ray_builder.py", "pipelines/evaluation/distributed.py"),
     *("pipelines/cluster.py", "pipelines/occupancy.py"),
 }
-# The keeper of the embedded Postgres is another Python process: it needs what this one was started with. Two of Ray's
-# switches exist in the environment only: they are set, nothing is read.
+# The keeper of the embedded Postgres is another Python process, and gets this process's environment. Two of Ray's
+# switches exist only as environment variables: they are set, and nothing is read.
 ENVIRONMENT = {"pipelines/embedded.py", "pipelines/cluster.py", "jobs/environment.py"}
 TRIVIAL_SQL = r"select$|set (local|transaction) "
 
@@ -70,7 +70,7 @@ def tree_of(path: Path) -> ast.Module:
 
 @functools.cache
 def imports(path: Path) -> list[str]:
-    """Every module that the file imports, wherever in it."""
+    """Return every module that the file imports, at any place."""
     found = []
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
@@ -82,7 +82,7 @@ def imports(path: Path) -> list[str]:
 
 
 def using(package: str, *folders: str) -> set[str]:
-    """The files that import `package`."""
+    """Return the files that import `package`."""
     return {
         name_of(path)
         for path in files(*folders)
@@ -91,7 +91,7 @@ def using(package: str, *folders: str) -> set[str]:
 
 
 def part(module: str) -> str:
-    """The part of pipelines that `pipelines.x.y` belongs to."""
+    """Return the part of pipelines that `pipelines.x.y` belongs to."""
     return [*module.split("."), ""][1]
 
 
@@ -129,7 +129,7 @@ def test_imports_inside_pipelines_point_one_way():
         assert used - {own} <= places[own], name_of(path)
 
 
-# The files and folders of a wing, from the ground up: each uses only what stands left of a < before it.
+# The files and folders of a wing, lowest first. Each one uses only those to the left of a < before it.
 LAYERS = {
     "pipelines/page": "parser tree urls < plain < flow < builder markdown < stored < blocks cut",
     "pipelines/page/cut": "listings weights < atoms outline < packs < packing < chunker",
@@ -154,12 +154,12 @@ LAYERS = {
         " < adapter cross_encoder embedder router tags"
     ),
 }
-# Wings whose rooms are in no cycle, and have no lines above yet.
+# Wings without import cycles that have no lines above yet.
 WINGS = ("pipelines/answering", "pipelines/indexing", "pipelines/insights", "serve")
 
 
 def arrows_inside(wing: str) -> dict[str, set[str]]:
-    """The files and folders of a folder, and which others of them each one uses."""
+    """Return a folder's files and folders, with those of them that each one uses."""
     used: dict[str, set[str]] = {}
     for path in files(wing):
         own, *_ = path.relative_to(ROOT / wing).with_suffix("").parts
@@ -233,7 +233,7 @@ SQL = re.compile(
 
 @functools.cache
 def strings(path: Path) -> list[tuple[int, str]]:
-    """The string literals of a file that are not docstrings."""
+    """Return a file's string literals except docstrings."""
     tree = tree_of(path)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = {
@@ -262,10 +262,10 @@ def test_search_for_statements_can_find_one():
         assert not SQL.match(text) or re.match(TRIVIAL_SQL, text)
 
 
-# Tables whose rows several tasks or replicas write at once.
+# Tables whose rows several tasks or replicas write concurrently.
 SHARED_TABLES = {"page", "staged_page", "staged_chunk", "staged_vector", "embedding_claim", "question", "judgement"}
 SHARED_TABLES |= {"evaluated_question", "rate_bucket"}
-# Run by the driver alone, or over rows that no other run has: these wait for nobody who waits for them.
+# Run only by the driver, or over rows of one run: these wait for nobody who waits for them.
 OF_ONE_WRITER = {
     "adopt_pages", "clear_claims", "clear_staged_chunks", "clear_staged_pages", "clear_staged_vectors", "copy_pages",
     "delete_questions", "delete_vectors_of_runs", "describe_pages", "describe_returned", "drop_staged_duplicates",
@@ -275,7 +275,7 @@ OF_ONE_WRITER = {
 
 
 def orderless_writes(name: str, text: str) -> list[str]:
-    """The writes of a statement to shared rows that take their locks in no order."""
+    """Return a statement's writes to shared rows that take their locks in no defined order."""
     if name in OF_ONE_WRITER:
         return []
     inserts = re.findall(r"insert into (\w+)(?: as \w+)?[^;]*?\bselect\b([^;]*?)on conflict", text)
@@ -289,7 +289,10 @@ def orderless_writes(name: str, text: str) -> list[str]:
 
 
 def test_rows_written_by_concurrent_tasks_are_written_in_one_order():
-    """Else two tasks wait for each other: `order by` the key in an insert, `for update` before an update or delete."""
+    """Otherwise two tasks wait for each other.
+
+    Use `order by` the key in an insert, and `for update` before an update or delete.
+    """
     folder, wrong = ROOT / "pipelines" / "store", []
     for path in (path for path in folder.rglob("*.sql") if path.parent.name != "migrations"):
         parts = re.split(r"^-- name: (\w+)\n", path.read_text(), flags=re.MULTILINE)[1:]
@@ -297,7 +300,7 @@ def test_rows_written_by_concurrent_tasks_are_written_in_one_order():
             wrong += [f"{path.name}: {name}: {write}" for write in orderless_writes(name, text)]
     assert wrong == []
     many = [path.name for path in folder.rglob("*.py") if "executemany" in path.read_text()]
-    assert many == ["connection.py"]  # whose only use sorts its rows
+    assert many == ["connection.py"]  # its only use sorts its rows
 
 
 def test_check_for_write_order_detects_a_violation():

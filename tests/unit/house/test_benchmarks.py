@@ -1,4 +1,4 @@
-"""Benchmarks: tables between marks, and a run of all of them that says what became of each."""
+"""Benchmarks: tables between markers, and running all benchmarks with a report of each outcome."""
 
 import sys
 
@@ -48,7 +48,7 @@ SCRIPTS = {"good": "print('table')", "bare": ABSENT, "bad": "raise ValueError"}
 
 @pytest.mark.parametrize(("names", "code"), [("good bare", 0), ("bad good", 1)])
 def test_running_all_continues_after_a_failure_and_explains_skips(names, code, monkeypatch, capfd):
-    """The scripts are real processes; only the command that starts them is short."""
+    """The scripts are real processes; only the command that starts them is shortened."""
     start = runner.subprocess.Popen
     named = {f"benchmarks.{name}": [sys.executable, "-c", text] for name, text in SCRIPTS.items()}
     monkeypatch.setattr(runner.subprocess, "Popen", lambda command, **more: start(named[command[2]], **more))

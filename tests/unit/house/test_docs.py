@@ -1,4 +1,4 @@
-"""README and docs name things that exist: the tree, commands with their flags, routes, settings, links."""
+"""README and docs name only existing things: the tree, commands with flags, routes, settings, links."""
 
 import functools
 import importlib
@@ -24,9 +24,9 @@ from serve.routes import create_app
 from serve.settings import Settings
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Pages of experiments: they name commands and settings as these were.
+# Pages of experiments: they name commands and settings as they were at that time.
 RECORDS = sorted((ROOT / "benchmarks").rglob("*.md"))
-# Paths in pages: of other sites and servers, of Ray, of the image.
+# Paths in pages that belong to other sites and servers, to Ray, or to the image.
 OTHER_PATHS = {
     "/chat/completions", "/docs", "/guide/", "/guide/index.html", "/llm", "/llm/v1", "/v1", "/v1/", "/v1/rerank",
     "/tmp/ray/session_latest/logs/serve/", "/tmp", "/tmp/ray", "/dev/shm", "/var/lib/raydex",
@@ -38,7 +38,7 @@ OTHER_PATHS = {
 
 @pytest.fixture(scope="module")
 def docs():  # type: ignore[no-untyped-def]
-    """Imports one of the programs in docs/."""
+    """Import one of the programs in docs/."""
     sys.path.insert(0, str(ROOT / "docs"))
     try:
         yield importlib.import_module
@@ -81,7 +81,7 @@ def test_page_without_a_place_for_the_tree_is_refused(tree):
 
 
 def blocks(text: str, *languages: str) -> Iterator[str]:
-    """The fenced blocks of a page in one of `languages` ("" for none)."""
+    """Return a page's fenced blocks in one of `languages` ("" for none)."""
     for language, body in re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         if language in languages:
             yield body
@@ -91,7 +91,7 @@ COMMAND = re.compile(r"(?:^|[\s/])(raydex submit |raydex |python -m jobs\.)([a-z
 
 
 def commands(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The module of each `raydex …` or `python -m jobs.…` in a page, and the words that follow."""
+    """Return the module of each `raydex …` or `python -m jobs.…` on a page, with the following words."""
     fenced = [re.sub(r"\\\n\s*", "", body) for body in blocks(text, "", "bash", "sh", "console")]
     lines = [line for body in fenced for line in body.splitlines()]
     lines += re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
@@ -103,7 +103,7 @@ def commands(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def flags_of(parser: ArgumentParser) -> set[str]:
-    """All flags of a command and of what stands below it."""
+    """Return all flags of a command and its subcommands."""
     found = {flag for action in parser._actions if action.help != SUPPRESS for flag in action.option_strings}
     for action in parser._actions:
         if isinstance(action, _SubParsersAction):
@@ -180,7 +180,7 @@ SETTINGS = set(flatten(Settings().model_dump(), Settings))
 
 
 def variables_read() -> set[str]:
-    """Every environment variable that the code reads by name, from the environment or from what was `given` of it."""
+    """Return every environment variable that the code reads by name, directly or from a copy in `given`."""
     text = "\n".join(path.read_text() for path in files(*CODE))
     got = re.findall(r"""(?:environ|given)\.get\(\s*["']([A-Z]\w+)""", text)
     return {*got, *re.findall(r"""environ\[["'](\w+)""", text)}
@@ -196,7 +196,7 @@ def test_documented_variables_are_exactly_those_that_are_read():
 
 
 def test_settings_are_documented_as_in_the_code(docs):
-    """Names, defaults and limits; `settings_page` raises where docs/settings.yaml has other settings."""
+    """Compare names, defaults and limits. `settings_page` raises if docs/settings.yaml lists other settings."""
     reference = docs("reference")
     rows = re.findall(r"^\| `([\w.]+)` \|", reference.settings_page(), re.MULTILINE)
     assert len(rows) == len(set(rows)) and set(rows) == SETTINGS == set(reference.meanings())
@@ -248,7 +248,7 @@ def test_every_result_is_listed():
 
 
 def test_every_page_named_in_a_comment_exists():
-    """Comments, sweeps and messages name the pages that have their figures."""
+    """Comments, sweeps and messages name the pages with their figures."""
     places = [ROOT / name for name in (*CODE, "benchmarks", "collections", "deploy")]
     texts = {
         path: path.read_text() for place in places for suffix in ("py", "yaml") for path in place.rglob(f"*.{suffix}")
@@ -288,10 +288,10 @@ def test_every_page_is_in_the_site_menu(docs):
 
 
 def test_every_setting_is_read():
-    """One that is declared and handed to nothing would change nothing, without a word.
+    """A declared setting that no code uses would silently change nothing.
 
-    One of a group is read as `group.name`, one of who may ask as `policy.name`, any other as `settings.name`. The proxy
-    has no settings: it reads variables.
+    A setting in a group is read as `group.name`, one about access as `policy.name`, any other as `settings.name`. The
+    proxy has no settings: it reads variables.
     """
     paths = [path for path in files(*CODE) if path.parts[-2:] != ("settings", "names.py")]
     code = [re.sub(r"^from .*", "", path.read_text(), flags=re.MULTILINE) for path in paths]
@@ -299,7 +299,7 @@ def test_every_setting_is_read():
     whole = {group for group in groups_of(Settings) if f"{group}.model_dump" in read}
     names = {name for name in SETTINGS if name.partition(".")[0] not in whole}
     homes = {name: "policy." if name in Policy.model_fields else "settings." for name in names if "." not in name}
-    handed_on = {f"reranker.{name}" for name in RerankerOptions.model_fields}  # the group itself makes a reranker
+    handed_on = {f"reranker.{name}" for name in RerankerOptions.model_fields}  # the group itself creates a reranker
     proxy = (ROOT / "serve" / "proxy" / "__init__.py").read_text()
     by_proxy = {f"policy.{name}" for name in Policy.model_fields if f'"RAYDEX_{name.upper()}"' in proxy}
     unread = {homes.get(name, "") + name for name in names} - read - handed_on - by_proxy
@@ -308,7 +308,7 @@ def test_every_setting_is_read():
 
 @functools.cache
 def anchors(page: Path) -> set[str]:
-    """The anchors that headings give a page on a code host."""
+    """Return a page's heading anchors on a code host."""
     headings = re.findall(r"^#+ +(.+)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -1,4 +1,4 @@
-"""Which torch `make install` takes, and that it starts only where there is room; pip, uv and the GPU are simulated."""
+"""`make install` chooses the right torch and starts only with enough room. pip, uv and the GPU are simulated."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from pipelines.embedding.cpu import has_gpu
 
 ROOT = Path(__file__).parents[3]
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-# Makes an environment whose Python is this script, which notes each call of pip and uv; pip installs an empty torch.
+# Creates an environment whose Python is this script. It records each call of pip and uv; pip installs an empty torch.
 STAND_IN = f"""#!/bin/sh
 here=$(dirname "$(dirname "$0")")
 case "$*" in
@@ -31,7 +31,7 @@ esac
 
 
 class Checkout:
-    """A folder with what `make install` reads, whose commands come from `bin` first."""
+    """A folder with the files that `make install` reads. Its `bin` comes first in PATH."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.bin, self._calls = folder / "with a space", folder / "bin", folder / "calls"
@@ -46,9 +46,9 @@ class Checkout:
         (self.bin / name).chmod(0o755)
 
     def install(self, *flags: str, unreachable: str = "nothing", index: str = "") -> subprocess.CompletedProcess[str]:
-        """Run the part of `make install` that installs packages; calls with `unreachable` in them fail.
+        """Run the part of `make install` that installs packages. Calls that contain `unreachable` fail.
 
-        `index` is the package index of pip's settings.
+        `index` is the package index in pip's settings.
         """
         variables = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "TORCH_INDEX")}
         variables |= {"PATH": f"{self.bin}:{os.environ['PATH']}", "PIP_CALLS": str(self._calls), "PIP_INDEX": index}
@@ -58,7 +58,7 @@ class Checkout:
         )  # fmt: skip
 
     def calls(self) -> list[str]:
-        """Return the calls of pip and uv since the last time, without those that install pip and uv."""
+        """Return the calls of pip and uv since the last time, except those that install pip and uv."""
         lines = self._calls.read_text().splitlines() if self._calls.exists() else []
         self._calls.unlink(missing_ok=True)
         return [line for line in lines if " pip==" not in line]
@@ -110,7 +110,7 @@ def test_uv_uses_the_package_index_of_pip(checkout):
     assert "index" not in checkout.calls()[-1]
 
 
-@pytest.mark.parametrize("unreachable", ["-m uv pip", "uv"])  # uv fails; it is not to be had either
+@pytest.mark.parametrize("unreachable", ["-m uv pip", "uv"])  # uv fails, or cannot be installed
 def test_pip_installs_if_uv_does_not(checkout, unreachable):
     done = checkout.install(unreachable=unreachable)
     assert done.returncode == 0 and checkout.calls()[-1].startswith("-m pip install ")

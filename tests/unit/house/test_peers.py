@@ -1,4 +1,4 @@
-"""The benchmark beside other libraries: calls over pipes, chunks as files, and the table, without the libraries."""
+"""The comparison with other libraries: calls over pipes, chunks as files, and the table, without the libraries."""
 
 import sys
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_worker_answers_calls_despite_output_of_its_library(worker):
 
 
 def test_clients_ask_concurrently(worker):
-    """Each waits for the other: one after another they would never meet."""
+    """Each waits for the other: sequential calls would never meet."""
     assert len(worker.call("ask", name="fake", questions=["wait"] * 4, clients=2)["seconds"]) == 4
 
 

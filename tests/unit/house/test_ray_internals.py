@@ -1,4 +1,4 @@
-"""Without one of Ray's private names, or with another shape of it, Ray's own behaviour stays and one line says so."""
+"""If one of Ray's private names is missing or changed, Ray's own behavior stays and one line says so."""
 
 import logging
 import os
@@ -29,7 +29,7 @@ def test_each_name_is_in_a_group_checked_at_startup():
 
 @pytest.fixture
 def other_ray(monkeypatch: pytest.MonkeyPatch):
-    """Take names from Ray: as if a later one had never had them."""
+    """Remove names from Ray, like a later version that never had them."""
 
     def take(*internals: Internal) -> None:
         for internal in internals:
@@ -67,7 +67,7 @@ def test_requests_use_the_ray_proxy_if_running_deployments_are_unknown(other_ray
 
 
 class OtherNode:
-    """What a node is started with, in a Ray that names the ports of its agents otherwise."""
+    """A node's start parameters in a Ray that names its agents' ports differently."""
 
 
 def test_starting_ray_without_private_names_changes_nothing(other_ray: Any, monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,4 @@
-"""The benchmark of readers' questions knows a right section by its file and heading, in every style of URLs."""
+"""The benchmark of readers' questions recognizes a right section by file and heading, in every URL style."""
 
 import pytest
 from kit.answering import make_hit

@@ -1,4 +1,4 @@
-"""The benchmark of reading: how two texts are compared, and what Chromium says that a reader sees of a page."""
+"""The HTML reading benchmark: comparing two texts, and Chromium's report of a page's visible text."""
 
 import pytest
 from kit.browser import needs_browser

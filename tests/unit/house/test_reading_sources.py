@@ -1,4 +1,4 @@
-"""The benchmark of sources: how sites are built and kept, and how a folder is compared with the site built of it."""
+"""The source reading benchmark: building and caching sites, and comparing a folder with its built site."""
 
 import pytest
 

@@ -1,10 +1,10 @@
-"""Every slow test file names its tier by a marker; pyproject.toml explains the markers."""
+"""Every slow test file declares its tier with a marker. pyproject.toml explains the markers."""
 
 import re
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2]
-# What makes a test slow: Ray, Serve, processes, a Postgres of its own, a crawl, archives of real pages.
+# Signs of a slow test: Ray, Serve, processes, its own Postgres, a crawl, archives of real pages.
 SLOW = re.compile(r"\b(local_ray|service: Service|Popen|embedded\.running|running\(home|crawl\(|tarfile)\b")
 TIER = re.compile(r"pytest\.mark\.(slow|exhaustive)\b")
 

@@ -1,4 +1,4 @@
-"""`make check-types` reports what a strict checker has to: wrong and missing annotations, and needless ignores."""
+"""`make check-types` reports wrong and missing annotations and needless ignores, like a strict checker."""
 
 import subprocess
 import sys

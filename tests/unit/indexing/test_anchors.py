@@ -9,7 +9,7 @@ LONG = "The word is read and read again until thirty of them have been read, and
 
 
 def found(html: str) -> list[tuple[str, str, str]]:
-    """Return the anchor, the last heading and the first text of each section."""
+    """Return each section's anchor, last heading and first text."""
     return [
         (part.anchor, part.headings[-1] if part.headings else "", blocks_of(part)[0].text.split("\n")[0][:20].strip())
         for part in read_html(html).sections

@@ -59,7 +59,7 @@ def cut(*blocks: Block) -> list[str]:
     return [chunk.text for chunk in PlainChunker(MINILM)(document(section(*blocks)))]
 
 
-# -- bounds
+# -- limits
 
 
 HOSTILE = {
@@ -111,7 +111,7 @@ documents = st.lists(
     st.builds(
         lambda anchor, headings, blocks: section(*blocks, anchor=anchor, headings=tuple(headings)),
         st.sampled_from("abc"),
-        st.lists(st.text(max_size=40), min_size=2, max_size=2),  # none is the parent of another
+        st.lists(st.text(max_size=40), min_size=2, max_size=2),  # neither is the other's parent
         st.lists(blocks, max_size=6),
     ),
     max_size=4,
@@ -236,7 +236,7 @@ def test_code_and_other_sections_repeat_nothing() -> None:
     assert "\n".join(chunk.text for chunk in chunks) == code + "\nAnother."
 
 
-# -- names
+# -- ids
 
 
 def test_heading_path_repeats_nothing_and_is_not_part_of_the_text() -> None:

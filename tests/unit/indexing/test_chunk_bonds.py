@@ -48,7 +48,7 @@ def paragraph(count: int, seed: int = 0) -> str:
     return f"<p>{words(count, seed)}</p>"
 
 
-# -- what the reader marks
+# -- marks set by the reader
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_last_chunk_of_a_section_is_not_a_single_sentence():
     assert min(chunk.tokens for chunk in found) > 0.5 * max(chunk.tokens for chunk in found)
 
 
-# -- sections that only introduce
+# -- introductory sections
 
 
 def test_section_with_one_introductory_sentence_lists_its_subsections():

@@ -12,7 +12,7 @@ from pipelines.records import IndexSettings, Page, digest
 
 URL = "https://docs.example/guide/page.html"
 PAGES = Path(__file__).parents[2] / "data" / "pages"
-# Of the ids and the embed_hashes of the chunks of each page.
+# Digests of the ids and embed_hashes of each page's chunks.
 RECORDED = {
     "asciidoctor": "a55e8995ad38",
     "docusaurus": "95aefd225e3f",

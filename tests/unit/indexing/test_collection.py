@@ -1,4 +1,4 @@
-"""A collection is described by a file, by flags or in Python, with the defaults of the settings it ends in."""
+"""A collection is described by a file, by flags or in Python, with the defaults of its final settings."""
 
 import inspect
 from dataclasses import fields
@@ -154,7 +154,7 @@ def test_logo_must_be_an_image(tmp_path, logo):
 
 
 def test_each_default_is_declared_once():
-    """Collection file, flags and the settings that a run ends in agree, however the collection is described."""
+    """Collection file, flags and a run's final settings agree for every description of a collection."""
     assert Site(start_urls=[URL]).hosts() == [CrawlSettings(start_urls=(URL,))]
     assert IndexChoices(model=IndexSettings().model).settings() == IndexSettings()
     assert compose_collection(URL) == Collection(name="docs.test", sites=[Site(start_urls=[URL])])

@@ -1,4 +1,4 @@
-"""Pages with one text are one page; pages with texts of their own are not, whatever they name as canonical."""
+"""Pages with equal text are one page. Pages with different texts are not, regardless of their canonical URLs."""
 
 from contextlib import closing
 from typing import Any
@@ -15,7 +15,7 @@ SITE = "https://d.test"
 
 
 def copies(same: bool | set[frozenset[str]], **canonical: str) -> dict[str, str]:
-    """Return the copies among pages (a for /a) with what they name as canonical ("" for nothing)."""
+    """Return the copies among pages (a for /a), given the page that each names as canonical ("" for none)."""
     pages = [NamedPage(f"{SITE}/{name}", f"{SITE}/{to}" if to else None, name, True) for name, to in canonical.items()]
 
     def judge(one: str, other: str) -> bool:
@@ -64,7 +64,7 @@ def test_other_spelling_of_a_copy_with_its_text_is_a_copy_too():
     pages = {"x": "1", "x.html": "1", "x/index.html": "2", "x.md": "3", "new": "1"}
     assert copies_by_bytes(pages, x="new") == {"x": "new", "x.html": "new"}
     assert copies_by_bytes(pages | {"new": "4"}, x="new") == {"x.html": "x"}
-    assert copies_by_bytes({"x/": "1", "x.html": "1"}, **{"x/": "x.html"}) == {"x/": "x.html"}  # as the site says
+    assert copies_by_bytes({"x/": "1", "x.html": "1"}, **{"x/": "x.html"}) == {"x/": "x.html"}  # as the site declares
 
 
 def test_every_compared_pair_has_sketches():
@@ -84,7 +84,7 @@ def test_every_compared_pair_has_sketches():
 
 @pytest.mark.parametrize("loop", [False, True], ids=["a chain", "a circle"])
 def test_site_of_copies_takes_no_longer_than_its_pages(loop):
-    """50,000 pages that name one another are compared once each: a walk from each of them would hardly end."""
+    """50,000 pages that name one another are compared once each: a walk from each of them would take almost forever."""
     count, compared = 50_000, 0
 
     def judge(one: str, other: str) -> bool:
@@ -103,7 +103,7 @@ def test_site_of_copies_takes_no_longer_than_its_pages(loop):
 
 
 def copies_by_bytes(pages: dict[str, str], **canonical: str) -> dict[str, str]:
-    """Return the copies among pages with these bytes, of which only the same are one text."""
+    """Return the copies among pages with these bytes, where only equal bytes are one text."""
     named = [NamedPage(f"{SITE}/{url}", f"{SITE}/{canonical[url]}" if url in canonical else None, bytes_, True)
              for url, bytes_ in pages.items()]  # fmt: skip
     candidates = CopyCandidates.among(named)
@@ -159,7 +159,7 @@ def test_run_must_not_lose_most_of_the_text():
 
 
 class StoredPages:
-    """The pages of a store, by URL, and the sketches that it was given."""
+    """A store's pages by URL, and the sketches saved in it."""
 
     def __init__(self, bodies: dict[str, bytes]) -> None:
         self.bodies, self.sketches = bodies, dict[str, str]()
@@ -179,7 +179,7 @@ class StoredPages:
 
 
 def test_many_pages_are_compared_by_several_processes_with_a_message():
-    """One of them can't be read: it is a page of its own."""
+    """One of them cannot be read, and stays a separate page."""
     pairs = [(f"{SITE}/{n}", f"{SITE}/{n}/") for n in range(SKETCHED + 2)]
     bodies = {url: f"{article(f'step{one}')}<!-- {url} -->".encode() for one, pair in enumerate(pairs) for url in pair}
     bodies[pairs[0][0]] = b" "

@@ -17,7 +17,7 @@ def sections(html: str) -> tuple[Section, ...]:
 
 
 def found(html: str) -> list[tuple[str, str, str]]:
-    """Return the anchor, the last heading and the text of each section."""
+    """Return each section's anchor, last heading and text."""
     return [(part.anchor, part.headings[-1], text_of(part)) for part in sections(html)[1:-1]]
 
 

@@ -1,4 +1,4 @@
-"""What a run is expected to take, by constants or by what earlier runs took."""
+"""The expected duration of a run comes from constants or from earlier runs."""
 
 import pytest
 

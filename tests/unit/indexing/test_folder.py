@@ -1,4 +1,4 @@
-"""A folder of files stands for pages: their URLs, which files are read, and helpful errors."""
+"""A folder of files becomes pages: their URLs, the files that are read, and helpful errors."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ from pipelines.records import content_hash
     ],
 )
 def test_file_url_is_the_base_url_plus_its_path_quoted_if_necessary(base, path, url, tmp_path):
-    for folder in (tmp_path, tmp_path / "docs [v2]"):  # one that is there is no glob
+    for folder in (tmp_path, tmp_path / "docs [v2]"):  # an existing folder is no glob pattern
         folder.mkdir(exist_ok=True)
         assert FolderSettings(path=str(folder), base_url=base).url_of(f"{folder}/{path}") == url
 
@@ -32,7 +32,7 @@ def mirror(tmp_path: Path) -> Path:
 
 
 def names(root: Path, path: str = "{}", **chosen: tuple[str, ...]) -> list[str]:
-    """The files that are found, by what their URLs have after the base URL."""
+    """Return the found files by the part of their URLs after the base URL."""
     folder = FolderSettings(path=path.format(root), base_url="https://x/", **chosen)
     return [folder.url_of(file).removeprefix("https://x/") for file in folder.files()[1]]
 
@@ -66,9 +66,9 @@ def test_readable_files_are_found_except_hidden_and_excluded_ones(mirror: Path) 
 @pytest.mark.parametrize(
     ("path", "urls"),
     [
-        ("{}/en/**/*", ["_modules/b.md", "a.html"]),  # a glob counts from its fixed part
-        ("{}/en/a.html", ["a.html"]),  # one file from its folder
-        ("file://{}/en", ["_modules/b.md", "a.html"]),  # a bucket from its prefix: only its file system is another
+        ("{}/en/**/*", ["_modules/b.md", "a.html"]),  # a glob is relative to its fixed part
+        ("{}/en/a.html", ["a.html"]),  # a single file is relative to its folder
+        ("file://{}/en", ["_modules/b.md", "a.html"]),  # a bucket is relative to its prefix
     ],
 )
 def test_base_folder_of_a_path(path: str, urls: list[str], mirror: Path) -> None:

@@ -1,4 +1,4 @@
-"""The frontier hands out each URL once, nearest first, and never more than the budgets."""
+"""The frontier hands out each URL once, nearest first, and never exceeds the budgets."""
 
 import asyncio
 import random
@@ -9,7 +9,7 @@ from pipelines.indexing.crawling.frontier.queue import Frontier, FrontierEntry
 
 
 async def walk(frontier: Frontier, graph: dict[str, list[str]], ok: set[str], workers: int) -> list[FrontierEntry]:
-    """Visit `graph` with workers that take turns at random; pages outside `ok` do not count."""
+    """Visit `graph` with workers in random turns. Pages outside `ok` do not count."""
     visited: list[FrontierEntry] = []
 
     async def work() -> None:

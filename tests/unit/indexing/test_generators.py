@@ -22,7 +22,7 @@ def test_every_generator_that_changes_pages_has_a_golden_page():
     marks = [names_of(parse_html((PAGES / f"{name}.html").read_text())) for name in NAMES]
     changing = [generator for generator in GENERATORS if generator.rewrite or generator.hidden]
     unseen = [g.name for g in changing if not any(not names.isdisjoint(g.marks.split()) for names in marks)]
-    assert unseen == ["Apache httpd", "gi-docgen", "JSDoc", "RDoc", "Sphinx"]  # which only hide links
+    assert unseen == ["Apache httpd", "gi-docgen", "JSDoc", "RDoc", "Sphinx"]  # these only hide links
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a source includes stands in its page: the code of other files, in the forms of generators, and no secret."""
+"""A page contains the files that its source includes, in the syntax of generators, and no secret files."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A link without words shows the title of the file that it leads to."""
+"""A link without words shows the title of its target file."""
 
 from pathlib import Path
 

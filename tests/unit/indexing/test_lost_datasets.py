@@ -1,4 +1,4 @@
-"""A dataset that a dead node takes down is begun again, and not for ever."""
+"""A dataset lost with a dead node is restarted, but not forever."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ LOST = [ActorUnschedulableError("its node is gone"), StreamingGeneratorReplayInc
 
 
 def dataset(*failures: Exception) -> SimpleNamespace:
-    """A dataset of a row, which fails after it."""
+    """Return a dataset with one row that fails after it."""
 
     def iter_batches(**_: object):
         yield "row"
@@ -23,7 +23,7 @@ def dataset(*failures: Exception) -> SimpleNamespace:
 
 
 class Run:
-    """What a Gatherer needs to gather on Ray; a dataset for each attempt."""
+    """The parts of a run that a Gatherer needs on Ray, with a dataset for each attempt."""
 
     def __init__(self, *datasets: SimpleNamespace) -> None:
         self.datasets, self.rows, self.told = list(datasets), [], []

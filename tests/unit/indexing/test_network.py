@@ -1,4 +1,4 @@
-"""The address guard lets a crawl reach public addresses only, whatever they are called."""
+"""The address guard lets a crawl reach only public addresses, under any name."""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ PUBLIC = [
     "192.31.195.255", "192.31.197.0", "192.52.192.255", "192.175.49.0", "198.20.0.1", "223.255.255.254",
 ]
 
-# IANA's special-purpose registries for IPv4 and IPv6 with all their blocks, and those that were retired.
+# All blocks of IANA's special-purpose registries for IPv4 and IPv6, including retired ones.
 REGISTERED = [
     "0.0.0.0/8", "0.0.0.0/32", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
     "192.0.0.0/24", "192.0.0.0/29", "192.0.0.8/32", "192.0.0.9/32", "192.0.0.10/32", "192.0.0.170/32",
@@ -53,7 +53,7 @@ REGISTERED = [
     "3fff::/20", "5f00::/8", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
 ]
 
-# Spellings that the C library's resolver takes for an IPv4 address.
+# Spellings that the C library's resolver accepts as an IPv4 address.
 ODD_SPELLINGS = [
     "127.1", "127.0.1", "0x7f.1", "0x7f000001", "0x7f.0x0.0x0.0x1", "2130706433", "017700000001", "0177.0.0.1",
     "0", "0x0", "0xa9fea9fe", "2852039166", "169.254.43518", "10.1", "0300.0250.0.1",
@@ -127,7 +127,7 @@ def test_unresolvable_name_says_so():
 
 
 class SameThread:
-    """A thread pool that has no threads."""
+    """A thread pool that runs everything in the caller's thread."""
 
     def callInThreadWithCallback(self, done: Callable, work: Callable, *args, **kwargs) -> None:
         try:
@@ -139,7 +139,7 @@ class SameThread:
 
 
 class Reactor(MemoryReactorClock):
-    """Records connections instead of making them; resolves names through a GuardedResolver."""
+    """Records connections instead of making them. Resolves names with a GuardedResolver."""
 
     def __init__(self, lookup: Callable[[str, int], Sequence[str]], allow_private: bool = False):
         super().__init__()
@@ -152,7 +152,7 @@ class Reactor(MemoryReactorClock):
         call(*args, **kwargs)
 
     def connect(self, host: str) -> list[str]:
-        """The addresses to which connecting to `host` opens connections."""
+        """Return the addresses that a connection to `host` would reach."""
         connected = HostnameEndpoint(self, host, 80).connect(Factory.forProtocol(Protocol))
         connected.addErrback(lambda failure: None)
         return [client[0] for client in self.tcpClients]
@@ -176,7 +176,7 @@ def test_name_that_becomes_private_later_is_refused_then():
     answers = iter(("8.8.8.8", "10.0.0.1"))
     reactor = Reactor(lambda *_: [next(answers)])
     assert reactor.connect("flip.test") == ["8.8.8.8"]
-    assert reactor.connect("flip.test") == ["8.8.8.8"]  # the first connection, no second one
+    assert reactor.connect("flip.test") == ["8.8.8.8"]  # the first connection, and no second one
     assert "10.0.0.1" in reactor.nameResolver.refusals["flip.test"]
 
 

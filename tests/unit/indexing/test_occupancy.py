@@ -1,4 +1,4 @@
-"""Who holds the CPUs of a cluster is named, with what frees them."""
+"""Holders of a cluster's CPUs are named, with the way to free them."""
 
 from pipelines.occupancy import describe
 

@@ -126,7 +126,7 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
             {"src/content/docs/index.md": "", "src/content/docs/Debug/a b (c).md": "debug/a-b-c"},
         ),
         ("_config.ts", "lume({ location })", {"index.md": "", "a/B.mdx": "a/B/", "_includes/c.md": None}),
-        ("_config.ts", "export default {}", {"a.md": "a.md"}),  # of another program
+        ("_config.ts", "export default {}", {"a.md": "a.md"}),  # another program's file
         ("_config.yml", HEXO, {"source/docs/a.md": "docs/a.html", "source/_drafts/b.md": None, "README.md": None}),
         ("index.html", "window.$docsify = {}", {"README.md": "README.md", "a/b.md": "a/b.md", "_sidebar.md": None}),
         ("index.html", "$docsify = {routerMode: 'history'}", {"README.md": "", "a/b.md": "a/b", "a/_navbar.md": None}),

@@ -9,7 +9,7 @@ from pipelines.records import Page
 from tests.kit.blocks import blocks_of
 
 FONTS = {"prose": "Helvetica", "bold": "Helvetica-Bold", "code": "Courier"}
-# A line of a page: font, size, left and lower edge, text.
+# A line on a page: font, size, left and lower edge, text.
 Shown = tuple[str, float, float, float, str]
 
 

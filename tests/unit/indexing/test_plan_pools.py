@@ -1,4 +1,4 @@
-"""The plan always fits the free resources: pools shrink with a message, and an impossible one fails at once."""
+"""The plan always fits the free resources: pools shrink with a message, and an impossible one fails immediately."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from pipelines.indexing.gather import for_tasks
 
 
 def cpus_at_once(pools: Pools) -> float:
-    """All actors, one reading task, one storing task and every crawl that may run beside them."""
+    """Return the CPUs of all actors, one reading task, one storing task and every crawl that may run with them."""
     return pools.embedders * pools.cpus + pools.task_cpus + pools.light_cpus * (1 + pools.crawls)
 
 
@@ -84,7 +84,7 @@ def test_small_head_does_not_shrink_the_actors_of_big_workers():
 
 
 def test_fraction_of_a_gpu_comes_from_one_gpu():
-    assert count_gpu_slots(2.0, 0.4) == 4  # not 5: the fifth would be made of what is left of both
+    assert count_gpu_slots(2.0, 0.4) == 4  # not 5: the fifth would need the rest of both GPUs
     assert count_gpu_slots(1.5, 0.5) == 3
     assert count_gpu_slots(0.3, 0.1) == 3
     assert count_gpu_slots(0.5, 1.0) == 0
@@ -125,7 +125,7 @@ some_nodes = st.lists(
 
 @given(some_nodes, st.none() | st.integers(1, 300), st.sampled_from([0.1, 0.25, 0.4, 0.5, 1, 2]))
 def test_every_plan_fits_every_placement(nodes, embedders, gpus):
-    """However the actors are spread over the nodes, one node keeps room for all tasks."""
+    """In any distribution of the actors over the nodes, one node has room for all tasks."""
     try:
         pools, _ = plan_pools(nodes, embedders, gpus)
     except ClusterTooSmall:
@@ -157,7 +157,7 @@ def test_pool_grows_with_the_cluster_unless_its_size_is_given(asked, embedders, 
 
 def test_reading_is_limited_to_the_demand_of_all_embedders():
     pools, _ = plan_pools([{"CPU": 8.0}], max_embedders=40)
-    assert pools.tasks == 14  # 40 actors of 3.5 CPUs, of which reading costs a twentieth, in tasks of half a CPU
+    assert pools.tasks == 14  # 40 actors of 3.5 CPUs; reading takes a twentieth, in tasks of half a CPU
     assert plan_pools([{"CPU": 8.0, "GPU": 1.0}])[0].tasks is None
 
 

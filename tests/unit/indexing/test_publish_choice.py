@@ -1,4 +1,4 @@
-"""Whether a publish changes an index in place or builds it anew follows the size of the graph."""
+"""The size of the graph decides whether a publish changes an index in place or rebuilds it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Files are found among the URLs that their site lists, however it renames them."""
+"""Files are matched with the URLs listed by their site, even if it renames them."""
 
 import json
 import zlib
@@ -13,7 +13,7 @@ BASE = "https://d.test/docs/"
 
 
 def matched(root: Path, files: dict[str, str], urls: list[str], style: str = "auto") -> dict[str, str]:
-    """Return by file the URL (below the base) at which it is cited, of a site with `urls`."""
+    """Return by file the URL (below the base) at which it is cited, for a site with `urls`."""
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text or "# Words\n")

@@ -1,4 +1,4 @@
-"""A run refuses what its nodes can't reach: the database of one machine, and a folder by a relative path."""
+"""A run refuses things its nodes cannot reach: a database on one machine, and a folder by a relative path."""
 
 import pytest
 

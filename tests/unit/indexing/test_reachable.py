@@ -1,4 +1,4 @@
-"""A host that can't be reached is known within seconds, with its reason in plain words."""
+"""An unreachable host is reported within seconds, with the reason in plain words."""
 
 import socket
 import threading
@@ -18,7 +18,7 @@ def host(url: str, **settings: object) -> CrawlSettings:
 
 
 def reason(settings: CrawlSettings, quiet_s: float = 30.0) -> str:
-    """Return the reason for the only host, "" if it can be reached; nothing may be told of it."""
+    """Return the reason for the only host, or "" if it can be reached. Nothing may be reported about it before."""
     told: list[str] = []
     reasons = find_unreachable([settings], told.append, quiet_s)
     assert told == []
@@ -27,7 +27,7 @@ def reason(settings: CrawlSettings, quiet_s: float = 30.0) -> str:
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """URL of a server that takes connections and never answers."""
+    """Return the URL of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
 
@@ -48,7 +48,7 @@ def test_unknown_name_is_reported_as_no_such_host(monkeypatch: pytest.MonkeyPatc
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)  # a name server need not be there
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)  # so that no name server is needed
     assert reason(host("https://docs.exmaple.invalid/")) == "no such host"
 
 

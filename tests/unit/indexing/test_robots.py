@@ -1,4 +1,4 @@
-"""robots.txt, by the clauses and examples of RFC 9309."""
+"""robots.txt follows the clauses and examples of RFC 9309."""
 
 import asyncio
 
@@ -81,7 +81,7 @@ def test_other_content_than_robots_txt_allows_everything(junk):
 
 
 def load(*replies: HttpReply, url: str = "http://h/page") -> tuple[bool, list[str]]:
-    """Whether `url` is allowed, and what was asked for to know it."""
+    """Return whether `url` is allowed, and the requests needed to decide that."""
     by_url, asked = {reply.url: reply for reply in replies}, list[str]()
 
     async def fetch(url: str) -> HttpReply:

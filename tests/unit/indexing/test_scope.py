@@ -1,4 +1,4 @@
-"""URLs are normalized, and those outside a crawl are recognised."""
+"""URLs are normalized, and URLs outside a crawl are recognized."""
 
 import pytest
 
@@ -52,14 +52,14 @@ def test_endless_url_is_no_page():
 
 
 BELOW = [
-    "http://h/docs",  # where a site without slashes has the folder itself
+    "http://h/docs",  # a site without trailing slashes has the folder itself there
     *("http://h/docs/", "http://h/docs/a/b.html?x", "https://h/docs/a", "http://h/docs/v1.2"),
     *("http://h/docs/manual.pdf", "http://h/docs/zip", "http://h/docs/a.b/"),
-    *("http://h/docs/Node.js", "http://h/docs/package.json", "http://h/docs/ld.so"),  # their types tell
+    *("http://h/docs/Node.js", "http://h/docs/package.json", "http://h/docs/ld.so"),  # their media types decide
 ]
 OUTSIDE = [
     *("http://h/docs2/", "http://h/", "http://www.h/docs/", "http://h:8000/docs/"),
-    *("http://h/docs/logo.PNG", "http://h/docs/app.zip?v=1", "http://h/docs/a.zip"),  # no pages, by their suffixes
+    *("http://h/docs/logo.PNG", "http://h/docs/app.zip?v=1", "http://h/docs/a.zip"),  # not pages, by their suffixes
 ]
 
 
@@ -94,7 +94,7 @@ def test_unread_start_url_keeps_the_pages_below_it():
     scope = Scope(["http://h/docs", "http://h/old/guide"], (), (), no_parent=True)
     assert scope.settle("http://h/docs", None) == "" and not scope.is_settled
     assert "http://h/docs/a" in scope and "http://h/docs" in scope and "http://h/blog" not in scope
-    assert "http://h/old/a" in scope  # the other start still tells
+    assert "http://h/old/a" in scope  # the other start URL still decides
     assert scope.settle("http://h/old/guide", []) == "" and scope.is_settled and "http://h/old/a" in scope
 
 

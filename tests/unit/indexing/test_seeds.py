@@ -1,4 +1,4 @@
-"""Sitemaps and llms.txt give their URLs, and hostile ones do no harm."""
+"""Sitemaps and llms.txt provide their URLs, and hostile ones do no harm."""
 
 import asyncio
 import gzip
@@ -21,7 +21,7 @@ def index(*urls: str) -> bytes:
 
 
 def pages(files: dict[str, bytes], *first: str) -> tuple[list[str], list[str]]:
-    """Pages that the sitemaps `first` bring, and what was asked for."""
+    """Return the pages in the sitemaps `first`, and the requested URLs."""
     asked: list[str] = []
 
     async def fetch(url: str) -> HttpReply:

@@ -1,4 +1,4 @@
-"""A shortcode whose template is plain shows the words of its template; another one is left to its attributes."""
+"""A shortcode with a plain template shows the template's words; other shortcodes show their attributes."""
 
 from pathlib import Path
 

@@ -13,7 +13,7 @@ def sections(html: str) -> tuple[Section, ...]:
 
 
 def found(html: str) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Return the anchor, the last heading and the blocks of each section."""
+    """Return each section's anchor, last heading and blocks."""
     return [
         (part.anchor, part.headings[-1], [(block.kind, block.text) for block in blocks_of(part)])
         for part in sections(html)

@@ -1,4 +1,4 @@
-"""A site is called as the titles of its pages call it."""
+"""A site is named by the common part of its page titles."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The summary of a run names pages that failed, with their reasons, how to see the rest, and files not read."""
+"""A run's summary lists failed pages with reasons, the command for the rest, and unread files."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Threads that draw from iterators: order, errors, ends, and what they leave behind."""
+"""Threads that draw from iterators: order, errors, ends, and leftovers."""
 
 import os
 import subprocess
@@ -55,7 +55,7 @@ def test_items_waiting_at_the_end_of_the_sources_can_be_dropped() -> None:
 
 
 def test_thread_ends_while_waiting_for_one_that_does_not() -> None:
-    """As an interrupted run does, whose crawler waits for a site that does not answer."""
+    """This happens in an interrupted run whose crawler waits for an unresponsive site."""
     over = threading.Event()
 
     def silent() -> Generator[int]:

@@ -1,4 +1,4 @@
-"""Link traps are found by equal pages of one pattern that lead to each other; no real page is left out."""
+"""Link traps are detected by equal pages under one pattern that link to each other; no real page is skipped."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_path_that_grows_by_repetition_is_a_trap() -> None:
 def test_page_with_content_is_not_a_trap() -> None:
     traps = noted(*((f"/s/{n}/guide", "same words") for n in range(9)), ("/real", "other words"))
     assert not traps.holds(f"{SITE}/s/new/guide", f"{SITE}/real")
-    assert not traps.holds(f"{SITE}/s/new/guide", "")  # a start page, or a sitemap's
+    assert not traps.holds(f"{SITE}/s/new/guide", "")  # a start page, or one in a sitemap
     assert not traps.holds(f"{SITE}/s/new/other", f"{SITE}/s/1/guide")
 
 
@@ -53,4 +53,4 @@ def test_words_are_compared_without_parts_that_change_per_visit() -> None:
 
 @pytest.mark.parametrize("text", ["<" * 200_000, "<!--" * 50_000, "<script>" * 20_000, "a" * 500_000])
 def test_hostile_page_is_reduced_in_linear_time(text: str) -> None:
-    assert len(reduced(text * 10)) <= len(text) * 10  # 2 million characters: minutes, if it were quadratic
+    assert len(reduced(text * 10)) <= len(text) * 10  # 2 million characters take minutes in quadratic time

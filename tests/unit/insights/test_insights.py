@@ -1,4 +1,4 @@
-"""Insights: figures against those computed by hand, clusters, gaps, pages, and what the report may hold."""
+"""Insights: figures equal hand-computed ones, clusters, gaps, pages, and the allowed content of a report."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def asked(question: str = "How?", days_ago: float = 0, **more: object) -> AskedQ
 
 
 class Words(WordEmbedder):
-    """Keeps the texts that it embeds."""
+    """Records the texts that it embeds."""
 
     def __init__(self) -> None:
         super().__init__(200)
@@ -65,7 +65,7 @@ def test_figures_equal_hand_computed_ones() -> None:
     found = count(ROWS)
     assert (found.questions, found.unknown, found.low, found.failed, found.up, found.down) == (5, 1, 1, 1, 1, 1)
     assert (found.cost, found.prompt_tokens, found.completion_tokens) == (0.04, 400, 40)
-    assert found.seconds == Quantiles(2.0, 2.9)  # of 1, 2, 3: the failed one does not count
+    assert found.seconds == Quantiles(2.0, 2.9)  # of 1, 2, 3: the failed question does not count
     assert found.first_word == Quantiles(0.3, 0.39)
     assert count([]).seconds == Quantiles(None, None)
 
@@ -96,7 +96,7 @@ def test_clustering_works_without_vectors_if_the_model_is_gone() -> None:
 
 
 def test_model_similarity_of_unrelated_texts_is_subtracted() -> None:
-    """A model of which every cosine is high must not put all into one cluster."""
+    """A model whose cosines are all high must not put everything into one cluster."""
     generator = np.random.default_rng(0)
     vectors = np.hstack([np.full((40, 1), 3.0), generator.normal(size=(40, 400)) / 20])
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
@@ -201,7 +201,7 @@ def test_page_counts_once_per_answer() -> None:
 
 
 class Rows:
-    """A store with one collection of two pages, and the rows that it is given, newest first."""
+    """A store with one collection of two pages and the given rows, newest first."""
 
     def __init__(self, rows: Sequence[AskedQuestion]) -> None:
         self.rows = rows

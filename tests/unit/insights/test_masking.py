@@ -1,4 +1,4 @@
-"""What names a person or opens a door does not reach a report; what documentation is about does."""
+"""Personal data and secrets are masked in reports; the subjects of the documentation are not."""
 
 import pytest
 

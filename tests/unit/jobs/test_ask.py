@@ -1,4 +1,4 @@
-"""`raydex ask` asks the service of its home, names it and sends a key; errors say what to do."""
+"""`raydex ask` queries the service of its home folder, names it and sends a key. Errors say what to do."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ REPLY = {"question": "Why?", "answer": "So [1].", "citations": [{"n": 1, "title"
 
 
 class FakeService(ScriptedServer):
-    """Answers every question with its `events` and REPLY, or with 401 without its `key`; `requests` are (body, key)."""
+    """Answers every question with its `events` and REPLY, or with 401 without its `key`. `requests` are (body, key)."""
 
     def __init__(self) -> None:
         collections = [{"name": "docs"}, {"name": "wiki"}]
@@ -48,7 +48,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path))
     for name in ("RAYDEX_KEY", "LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # which no question to this machine may go through
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # no question to this machine may use the proxy
     return tmp_path
 
 
@@ -131,7 +131,7 @@ def test_confidence_of_an_answer_is_printed(capsys: pytest.CaptureFixture[str]) 
         and "[1] Page · weak support · Source found" in out
     )
     assert "Also found\n    Page › Part  https://d.test/#a\n      It says so.\n\n" in out
-    ask.show(REPLY)  # of a service that rates no answers
+    ask.show(REPLY)  # from a service without ratings
     assert "onfidence" not in capsys.readouterr().out
 
 
@@ -189,5 +189,5 @@ def test_failing_stream_is_an_error(service, capsys, event, said):
 def test_unknown_collection_is_reported_with_the_known_ones(service, capsys):
     assert run("--url", service.url, "--collection", "nope") == 2
     assert "there is no collection 'nope'; there are: docs, wiki" in capsys.readouterr().err
-    assert run("--url", service.url, "--collection", "wiki") == 2  # it exists, and is not published yet
+    assert run("--url", service.url, "--collection", "wiki") == 2  # it exists but is not published yet
     assert "has no published index" in capsys.readouterr().err

@@ -1,7 +1,7 @@
-"""deploy/helm/raydex: its values and the project's names agree; rendered, it fits the schemas of what reads it.
+"""deploy/helm/raydex: its values match the project's names, and the rendered manifests fit their schemas.
 
 Rendering needs `pip install helm-python-sdk kubernetes-validate` (75 MB), which the project does not install. No
-Kubernetes is involved. `tests/data/crds.json` is made by `tests/kit/crds.py`.
+Kubernetes is involved. `tests/kit/crds.py` makes `tests/data/crds.json`.
 """
 
 import io
@@ -30,14 +30,14 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 OVERLAYS = {path.stem: yaml.safe_load(path.read_text()) for path in CHART.glob("values-*.yaml")}
 TEMPLATES = "".join(path.read_text() for path in sorted([*CHART.glob("templates/*"), CHART / "files" / "serve.yaml"]))
 CRDS = {name.split()[-1]: schema for name, schema in json.loads((ROOT / "tests/data/crds.json").read_text()).items()}
-# As `--set-file collections.ray=collections/ray.yaml`.
+# Equals `--set-file collections.ray=collections/ray.yaml`.
 RAY = {"collections": {"ray": (ROOT / "collections" / "ray.yaml").read_text()}}
 BY_URL, BY_SECRET = {"database": {"url": "postgresql://x@y/z"}}, {"existingSecret": "mine"}
 BY_OPERATOR = {"database": {"cloudnativepg": {"enabled": True}}}
 
 
 def paths(values, under=()):
-    """Every path of a tree of values; an empty mapping is a leaf that takes anything."""
+    """Return every path in a tree of values. An empty mapping is a leaf that accepts anything."""
     for key, value in values.items():
         yield (*under, key)
         if isinstance(value, dict):
@@ -45,7 +45,7 @@ def paths(values, under=()):
 
 
 def merged(*trees):
-    """As Helm merges files of values."""
+    """Merge value files like Helm."""
     result = {}
     for tree in trees:
         for key, value in tree.items():
@@ -54,7 +54,7 @@ def merged(*trees):
 
 
 def is_open(path):
-    """Whether the values below a path are free: `env: {}`, and the settings of the service."""
+    """Return whether the values below a path are free: `env: {}` and the service's settings."""
     value = VALUES
     for key in path:
         if value == {} or path[:2] == ("service", "args"):
@@ -73,7 +73,7 @@ def test_templates_and_values_refer_to_each_other():
     known = {".".join(path) for path in paths(VALUES)}
     named = set(re.findall(r"[Vv]alues\.(\w+(?:\.\w+)*)", TEMPLATES))
     assert named - known == set()
-    # The rest is read through what holds it: by its own name, as `.cpu` of a worker, or with all that lies beside it.
+    # Other values are read through a parent: by their own name, as `.cpu` of a worker, or together with their siblings.
     whole = tuple(re.findall(r"toJson [.$\w]*?[Vv]alues\.([\w.]+)", TEMPLATES))
     unread = {path for path in known - named if not path.startswith(whole)}
     assert [path for path in unread if not re.search(rf"\.{path.rsplit('.', 1)[-1]}\b", TEMPLATES)] == []
@@ -85,7 +85,7 @@ def test_every_value_has_a_comment_on_its_line():
 
 
 def described(schema, under=()):
-    """Every path that the schema of the values names, but `global`, which a chart above this one may set."""
+    """Return every path named in the values' schema except `global`, which a parent chart may set."""
     while "$ref" in schema:
         schema = SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     for key, below in schema.get("properties", {}).items():
@@ -103,7 +103,7 @@ def test_schema_lists_the_values_and_accepts_each_size():
 
 
 def served(values):
-    """The configuration of Serve with these values, without Helm: it has no template but values."""
+    """Return Serve's configuration with these values, without Helm, because its templates contain only values."""
 
     def look_up(match):
         value = values
@@ -160,7 +160,7 @@ def test_variables_and_versions_match_the_project():
 
 @pytest.fixture
 def create_night(tmp_path, monkeypatch):
-    """Runs files/night.py as the CronJob's pod does, with what Kubernetes answers; returns its request."""
+    """Run files/night.py like the CronJob's pod, with a given answer from Kubernetes, and return its request."""
     for name, text in {"token": "t", "namespace": "docs", "ca.crt": "", "rayjob.json": '{"metadata": {}}'}.items():
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("JOB_NAME", "raydex-night-ray-1")
@@ -221,7 +221,7 @@ def cluster_of(manifest):
 
 
 def pods(manifest):
-    """The pods of a Ray cluster, by the name of their group."""
+    """Return a Ray cluster's pods by group name."""
     cluster = cluster_of(manifest)
     groups = {"head": cluster["headGroupSpec"]} | {group["groupName"]: group for group in cluster["workerGroupSpecs"]}
     return {name: group["template"] for name, group in groups.items()}
@@ -276,7 +276,7 @@ def test_two_replicas_run_on_two_nodes_and_one_stays_during_disruptions(render):
     worker = group["template"]
     [spread] = worker["spec"]["topologySpreadConstraints"]
     assert (spread["whenUnsatisfiable"], spread["maxSkew"], spread["minDomains"]) == ("DoNotSchedule", 1, 2)
-    labels = worker["metadata"]["labels"] | {"ray.io/node-type": "worker"}  # KubeRay adds this one
+    labels = worker["metadata"]["labels"] | {"ray.io/node-type": "worker"}  # KubeRay adds this label
     assert spread["labelSelector"]["matchLabels"] == labels
     assert worker["spec"]["containers"][0]["readinessProbe"]["httpGet"] == {"path": "/-/healthz", "port": 8000}
     [budget] = of_kind(manifests, "PodDisruptionBudget")

@@ -1,4 +1,4 @@
-"""`raydex`: one screen of help, one verb a file, exit codes and messages that a shell and a person can rely on."""
+"""`raydex`: help on one screen, one file per verb, and reliable exit codes and messages."""
 
 import importlib
 import itertools
@@ -20,12 +20,12 @@ HEAVY = ("ray", "torch", "sklearn", "scipy", "pandas", "transformers", "scrapy",
 
 
 def run(*words: str, module: str = "jobs") -> "subprocess.CompletedProcess[str]":
-    """`python -m <module> <words>`, which is `raydex <words>` for the module `jobs`."""
+    """Run `python -m <module> <words>`, which is `raydex <words>` for the module `jobs`."""
     return subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, text=True, capture_output=True, check=False)
 
 
 def ending(*words: str) -> object:
-    """The exit code of `raydex <words>` in this process."""
+    """Return the exit code of `raydex <words>` in this process."""
     with pytest.raises(SystemExit) as ended:
         raydex(words)
     return ended.value.code
@@ -41,7 +41,7 @@ def test_help_is_one_screen_in_the_order_of_first_use(capsys):
 
 def test_every_verb_is_a_file_in_jobs_and_vice_versa():
     files = {path.stem for path in (ROOT / "jobs").glob("*.py") if '__name__ == "__main__"' in path.read_text()}
-    of_nodes = {"node"}  # nobody calls it: it runs on the nodes of a Ray job, before the verb
+    of_nodes = {"node"}  # users never call it: it runs on the nodes of a Ray job before the verb
     assert {module for module, _ in VERBS.values()} == {f"jobs.{name}" for name in files - {"__main__"} - of_nodes}
 
 
@@ -93,13 +93,13 @@ def test_closed_pipe_causes_no_error_message(words):
 
 @pytest.mark.parametrize("verb", ["status", "default", "publish", "rollback", "prune", "drop", "dump"])
 def test_verb_for_one_collection_takes_its_name_or_the_flag(verb, capsys):
-    """Words and flags may stand in any order; two names are refused, and none where one is needed."""
+    """Arguments and flags can be in any order. Two names are refused, and so is a missing one."""
     parser = importlib.import_module(VERBS[verb][0]).arguments()
     rest = ["docs.dump"] if verb == "dump" else []
     for name in (["docs"], ["--collection", "docs"]):
         for parts in itertools.permutations([name, ["--json"], *([rest] if rest else [])]):
             if name == ["docs"] and rest and parts.index(rest) < parts.index(name):
-                continue  # of two words the first is the name
+                continue  # the first of two arguments is the name
             args = parser.parse_args([*itertools.chain(*parts)])
             assert args.collection == "docs" and args.json, parts
             assert not rest or str(args.file) == "docs.dump", parts
@@ -134,7 +134,7 @@ def test_impossible_home_folder_is_a_message_of_one_or_two_lines(verb, tmp_path,
     (tmp_path / "x" / "page.html").write_text("<h1>Page</h1>")
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "file" / "home"))
-    monkeypatch.setenv("RAYDEX_PORT", str(free_port()))  # a service may run on this machine while its tests do
+    monkeypatch.setenv("RAYDEX_PORT", str(free_port()))  # a service may be running on this machine during the tests
     monkeypatch.chdir(tmp_path)
     assert ending(verb, *HOMELESS[verb]) == 1
     said = capsys.readouterr().err
@@ -144,7 +144,7 @@ def test_impossible_home_folder_is_a_message_of_one_or_two_lines(verb, tmp_path,
 
 
 def test_serve_passes_its_flags_on_as_settings(capsys, monkeypatch):
-    monkeypatch.setenv("RAYDEX_PORT", "8000")  # which the flag replaces, and the end of the test takes away
+    monkeypatch.setenv("RAYDEX_PORT", "8000")  # the flag overrides it, and the test's end removes it
     assert ending("serve", "--port", "99999") == 2
     assert "raydex serve: setting port is '99999': it must be at most 65,535" in capsys.readouterr().err
 

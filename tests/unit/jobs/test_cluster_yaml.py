@@ -1,4 +1,4 @@
-"""cluster.yaml and cluster-gcp.yaml are what Ray's own cluster launcher accepts, and start nodes that can run a job."""
+"""Ray's cluster launcher accepts cluster.yaml and cluster-gcp.yaml, and their nodes can run a job."""
 
 import copy
 import os
@@ -62,7 +62,7 @@ def test_google_cloud_node_has_the_fields_that_ray_reads(config):
         node = kind["node_config"]
         cpus = int(node["machineType"].rsplit("-", 1)[-1])
         assert name == config["head_node_type"] or kind["resources"]["CPU"] == cpus
-        [interface] = node["networkInterfaces"]  # given for all: Ray then looks for no network
+        [interface] = node["networkInterfaces"]  # set for all nodes: otherwise Ray looks for a network
         assert interface["subnetwork"].startswith(f"projects/{config['provider']['project_id']}/regions/")
         assert f"/regions/{config['provider']['region']}/" in interface["subnetwork"]
         [disk] = node["disks"]
@@ -94,7 +94,7 @@ def test_job_fits_on_the_nodes_that_it_starts(config):
 
 @pytest.mark.parametrize("kind", ["head", "cpu_worker", "gpu_worker"])
 def test_every_kind_of_node_installs_only_the_packages_of_a_run(config, kind):
-    launched = prepare_config(copy.deepcopy(config))  # a kind's own list replaces all others
+    launched = prepare_config(copy.deepcopy(config))  # a node type's own list replaces all others
     own = launched["available_node_types"][kind].get("worker_setup_commands", launched["worker_setup_commands"])
     commands = launched["head_setup_commands"] if kind == config["head_node_type"] else own
     packages = [index for index, command in enumerate(commands) if "apt-get install" in command]
@@ -117,12 +117,12 @@ def test_nodes_get_all_files_that_the_installation_reads(config):
 
 # ---------------------------------------------------------------------------------------------- ports
 
-FREE_PORTS = range(32768, 61000)  # Linux's net.ipv4.ip_local_port_range: those of "any free port"
+FREE_PORTS = range(32768, 61000)  # Linux's net.ipv4.ip_local_port_range: the ports meant by "any free port"
 PORT_FLAGS = ("node-manager", "object-manager", "dashboard-agent-grpc", "runtime-env-agent", "metrics-export")
 
 
 def listed_ports() -> set[int]:
-    """The numbers that SECURITY.md's table opens to nodes, launcher and readers; Postgres is none of the nodes."""
+    """Return the ports that SECURITY.md's table opens to nodes, launcher and readers. Postgres is not on the nodes."""
     table = (ROOT / "SECURITY.md").read_text().partition("\n## Ports of a cluster\n")[2]
     found: set[int] = set()
     for port, to in re.findall(r"^\| (\d+(?: to \d+)?)\b[^|]* \| [^|]* \| ([^|]*) \|$", table, re.MULTILINE):
@@ -133,7 +133,7 @@ def listed_ports() -> set[int]:
 
 
 def rules_of(config) -> list[tuple[str, int, int]]:
-    """What is opened: to which addresses, from which port to which; AWS's rules in the file, Google's in the docs."""
+    """Return the open port ranges by source: AWS's rules in the file, Google's in the docs."""
     if config["provider"]["type"] == "aws":
         rules = config["provider"]["security_group"]["IpPermissions"]
         return [(each["CidrIp"], rule["FromPort"], rule["ToPort"]) for rule in rules for each in rule["IpRanges"]]

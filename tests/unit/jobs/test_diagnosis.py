@@ -1,4 +1,4 @@
-"""Each check says what it found and what to do; it changes nothing, shows no key, and never waits for ever."""
+"""Each check says what it found and what to do. It changes nothing, shows no key, and always ends."""
 
 import os
 import shutil
@@ -192,7 +192,7 @@ def test_ray_startup_failure_is_one_message_with_a_remedy(monkeypatch) -> None:
 
 
 def test_last_words_of_ray_are_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Ray whose raylet can't run: what it left is the reason, not that the machine is busy."""
+    """If Ray's raylet cannot run, the reason is its own last message, not a busy machine."""
 
     def init(**options: Any) -> None:
         logs = Path(options["_temp_dir"], f"session_2026-12-31_23-59-59_1_{os.getpid()}", "logs")

@@ -1,4 +1,4 @@
-"""The demo's documentation site: every page of docs/ is served, and every link in it leads to a page."""
+"""The demo's documentation site: every page in docs/ is served, and every link leads to a page."""
 
 import re
 import socket
@@ -49,9 +49,9 @@ def test_pages_are_served_as_html_and_connection_resets_are_ignored(capfd):
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{site}nothing.html")
         address = urlsplit(site)
-        for _ in range(5):  # as many as the server's queue holds: a sixth would wait a second
+        for _ in range(5):  # fills the server's queue: a sixth would wait a second
             with socket.create_connection((address.hostname, address.port)) as client:
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset on closing
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing sends a reset
                 client.sendall(b"GET /freshness.html HTTP/1.1\r\n")
         assert urllib.request.urlopen(site).status == 200
     assert capfd.readouterr().err == ""

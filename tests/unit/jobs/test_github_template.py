@@ -1,4 +1,4 @@
-"""The workflow of a documentation repository: on a real git repository, to a receiver on this machine."""
+"""The workflow of a documentation repository, with a real git repository and a receiver on this machine."""
 
 import json
 import os
@@ -22,7 +22,7 @@ SCRIPT, DOCS = FOLDER / "announce_changes.py", "https://docs.example/en/"
 
 
 class Receiver(ThreadingHTTPServer):
-    """Takes announcements; `said` are their paths and bodies, `statuses` what is answered before 202."""
+    """Accepts announcements. `said` has their paths and bodies, `statuses` the replies before 202."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -57,7 +57,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with one commit, `first`."""
+    """Return a repository with one commit, `first`."""
     pages = {"docs/index.md": "start", "docs/guide/a.md": "a", "docs/old.md": "a page that moves"}
     write(tmp_path, {**pages, "src/x.md": "x"})
     git(tmp_path, "init", "-q", "-b", "main")

@@ -1,4 +1,4 @@
-"""`deploy/start-cluster` waits for the ports of its head, and prints a line that finds it."""
+"""`deploy/start-cluster` waits for its head's ports, and prints a line that finds the head."""
 
 import runpy
 import socket
@@ -14,7 +14,7 @@ SCRIPT = ROOT / "deploy" / "wait_for_ports.py"
 
 
 def flags(**ports: str) -> list[str]:
-    """Flags with free ports for all that are not given."""
+    """Return flags with free ports for all ports not given."""
     names = ["port", "dashboard-port", "ray-client-server-port", "dashboard-agent-listen-port"]
     free = dict(zip(names, free_ports(len(names)), strict=True))
     return [f"--{name}={port}" for name, port in (free | ports).items()]

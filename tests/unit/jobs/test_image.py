@@ -1,4 +1,4 @@
-"""deploy/docker and deploy/compose.yaml name what exists, and their containers have few rights; without Docker."""
+"""deploy/docker and deploy/compose.yaml name existing things, and containers have few rights. No Docker."""
 
 import os
 import re
@@ -18,18 +18,18 @@ from serve.telemetry import PROBES
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy" / "docker"
 DOCKERFILE, NIGHTS = FOLDER / "Dockerfile", FOLDER / "every-night"
-# Instructions of each stage, the last one's too.
+# Instructions by stage, including the last one.
 LINES = re.sub(r"\\\n\s*|^#.*\n", "", DOCKERFILE.read_text(), flags=re.MULTILINE).splitlines()
 LAST = LINES[max(number for number, line in enumerate(LINES) if line.startswith("FROM ")) :]
 COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
-# What no setting of Raydex is: of the shell, the C library, Postgres and Ollama.
+# Variables that are not settings of Raydex: the shell's, the C library's, Postgres's and Ollama's.
 FOREIGN = {"PATH", "LANG", "HOME", "TZ", "POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
 READ = {f"RAYDEX_{name.replace('.', '_').upper()}" for name in flatten(Settings().model_dump(), Settings)}
 KNOWN = READ | FOREIGN | {"DATABASE_URL", "OLLAMA_HOST"}
 
 
 def said(instruction: str, lines: list[str] = LINES) -> list[str]:
-    """What stands behind each such instruction."""
+    """Return the arguments of each such instruction."""
     return [line.split(maxsplit=1)[1] for line in lines if line.startswith(f"{instruction} ")]
 
 
@@ -91,7 +91,7 @@ def test_stand_in_images_have_the_names_that_are_pulled():
 
 @pytest.fixture
 def night(tmp_path):
-    """Runs every-night with stand-ins for `sleep` and `raydex`; returns its exit code and what they were told."""
+    """Run every-night with fake `sleep` and `raydex`, and return its exit code and their arguments."""
 
     def run(time="02:30", **programs):
         told = tmp_path / "told"
@@ -109,7 +109,7 @@ def night(tmp_path):
     return run
 
 
-# Ends every-night when it is called a second time.
+# Ends every-night at the second call.
 ONCE = 'test -e "$0.called" && kill -TERM $PPID; touch "$0.called"'
 
 

@@ -1,4 +1,4 @@
-"""The crontab and the systemd units in deploy/ name jobs, files and flags that exist."""
+"""The crontab and the systemd units in deploy/ name existing jobs, files and flags."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ UNITS = ROOT / "deploy" / "systemd"
 
 
 def collection_of(command):
-    """The collection file that a night's command names, after its flags were accepted."""
+    """Return the collection file in a night's command, after its flags were accepted."""
     words = shlex.split(command)
     assert (words[0].endswith(".venv/bin/raydex"), words[1]) == (True, "nightly")
     return Path(arguments().parse_args(words[2:]).collection)
@@ -44,7 +44,7 @@ def test_units_run_existing_commands():
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")
 def test_systemd_accepts_the_units(tmp_path):
-    for path in UNITS.iterdir():  # it also looks whether programs are there
+    for path in UNITS.iterdir():  # it also checks whether the programs exist
         (tmp_path / path.name).write_text(path.read_text().replace("/srv/raydex/.venv/bin/raydex", "/bin/true"))
     words = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *map(str, tmp_path.iterdir())]
     said = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""A Ray of this machine starts in a folder that it can use; where there is none, the reason is said before any work."""
+"""A local Ray starts in a folder that it can use; without one, the reason is reported before any work."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def test_unusable_folder_is_reported_and_replaced_by_a_short_one(named: str, sai
 
 
 def test_folder_of_another_account_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One who owns it could replace what lies there; in one with the sticky bit, as /tmp, nobody but its owner can."""
+    """The folder's owner could replace its contents. In a sticky folder such as /tmp, only each file's owner can."""
     if os.geteuid() != 0:
         pytest.skip("only root can give a folder to another account")
     folder = Path(f"/tmp/rdx-other-{os.getpid()}")

@@ -1,4 +1,4 @@
-"""The ports that a Ray's agents are given, and what a node is told of them."""
+"""The ports of a Ray node's agents, and the node's knowledge of them."""
 
 import os
 import socket
@@ -34,7 +34,7 @@ def test_second_ray_listens_on_another_port() -> None:
             taken.bind(("", RAYS_OWN_LISTEN))
             taken.listen()
         except OSError:
-            pass  # a Ray of this machine has it
+            pass  # a Ray on this machine uses it
         assert with_ports(dict)[LISTEN] in PORTS
         assert with_ports(dict, dashboard_agent_listen_port=RAYS_OWN_LISTEN)[LISTEN] in PORTS
         assert with_ports(dict, dashboard_agent_listen_port=4711)[LISTEN] == 4711
@@ -72,7 +72,7 @@ def test_port_is_chosen_once_and_never_one_in_use() -> None:
     ],
 )
 def test_node_waits_for_its_agents_with_any_start_command(given: dict[str, str], used: str) -> None:
-    """The processes of a node have the environment of the command that starts it."""
+    """A node's processes inherit the environment of the command that starts it."""
     start = Path(__file__).parents[3] / "deploy" / "start_ray.py"
     script = (
         "import atexit, os, runpy, sys\n"

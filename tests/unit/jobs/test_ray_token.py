@@ -1,4 +1,4 @@
-"""The token of Ray, with which anyone can run code, is readable by its account alone before Ray starts."""
+"""Ray's token allows running code, so only its own account can read it before Ray starts."""
 
 import os
 import stat

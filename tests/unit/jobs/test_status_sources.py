@@ -1,4 +1,4 @@
-"""`raydex status` names every source of a collection, and an error about one names the setting that is wrong."""
+"""`raydex status` lists every source of a collection, and an error about one names the wrong setting."""
 
 import pytest
 

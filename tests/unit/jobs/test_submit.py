@@ -1,4 +1,4 @@
-"""`raydex submit` uploads our packages alone, pins what a run needs and says what is missing."""
+"""`raydex submit` uploads only our packages, pins a run's requirements and reports missing ones."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ def names(pins: list[str]) -> set[str]:
 
 
 def test_upload_contains_our_packages_and_the_files_named_in_the_command(tmp_path, monkeypatch):
-    """The package is the one that Ray uploads for a run on a collection file of this repository."""
+    """The package equals the one that Ray uploads for a run with a collection file of this repository."""
     folder, package = tmp_path / "folder", tmp_path / "package.zip"
     folder.mkdir()
     monkeypatch.chdir(ROOT)
@@ -44,7 +44,7 @@ def test_upload_contains_our_packages_and_the_files_named_in_the_command(tmp_pat
 
 
 def test_same_code_is_uploaded_once(tmp_path):
-    """Ray names a package by its contents, wherever and whenever it was packed."""
+    """Ray names a package by its contents, independent of place and time."""
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
@@ -78,7 +78,7 @@ def test_pins_come_from_the_constraints_without_test_and_docs_packages(plain):
 
 
 def test_package_index_is_part_of_the_installation(plain):
-    """So nodes make another environment for it; a variable would not: Ray knows an environment by these lines."""
+    """Ray identifies an environment by these lines, so nodes create another one. A variable would not do that."""
     url = "https://packages.example/cpu"
     assert submit.list_pins(url) == [f"--extra-index-url {url}", *plain]
 
@@ -112,7 +112,7 @@ def test_node_check_reports_missing_packages_by_its_exit_code(tmp_path, monkeypa
 
 
 def test_node_check_uses_only_packages_that_come_with_ray():
-    """A bare node imports `jobs.node`: what it imports at the top is Python's own."""
+    """A bare node imports `jobs.node`, whose top-level imports are Python's own modules."""
     top = re.findall(r"^(?:from|import) (\w+)", Path(node.__file__).read_text(), re.MULTILINE)
     assert set(top) <= sys.stdlib_module_names
 
@@ -225,7 +225,7 @@ def test_unreachable_cluster_is_one_line_with_a_remedy():
 
 
 class Listed:
-    """A dashboard with one job, which a stop ends."""
+    """A dashboard with one job, which stop ends."""
 
     def __init__(self, status: str) -> None:
         self.job = Namespace(

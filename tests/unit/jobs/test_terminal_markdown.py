@@ -1,4 +1,4 @@
-"""Markdown in a terminal looks as rich shows it, and a table of any width takes time like its length."""
+"""Markdown in a terminal is rendered by rich, and a table of any width takes linear time."""
 
 import io
 
@@ -25,7 +25,7 @@ def test_answer_is_rendered_by_rich(text: str) -> None:
 
 @pytest.mark.parametrize("cell", ["<b>", "a", "`a`"])
 def test_table_wider_than_the_terminal_is_shown_as_lines(cell: str) -> None:
-    columns, rows = 400, 1_000  # filled up to its head, it would have 400,000 cells
+    columns, rows = 400, 1_000  # filled to its header's width, it would have 400,000 cells
     lines = shown(ShownMarkdown(f"{f'|{cell}' * columns}\n{'|-' * columns}\n" + "x | y\n" * rows)).splitlines()
     assert [line.strip() for line in lines if "x" in line] == ["x | y"] * rows
     assert any(" | " in line for line in lines if "x" not in line)

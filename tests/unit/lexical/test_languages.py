@@ -1,4 +1,4 @@
-"""Words are found in other forms in the language of their page; English pages are searched as ever."""
+"""Words are found in other forms in their page's language, and searching English pages is unchanged."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ ENGLISH = (
 
 
 def make_index(folder: Path, *pages: tuple[str, str, str]) -> LexicalIndex:
-    """Return the index of pages: name, language, text."""
+    """Return an index of pages: name, language, text."""
     hits = [Hit(name, "https://d.test/a.html", text=text, language=language) for name, language, text in pages]
     store, index = MemoryStore(*hits), LexicalIndex(folder / "7")
     index.sync(store, store.live_index("docs"))
@@ -28,7 +28,7 @@ def found(index: LexicalIndex, question: str) -> list[str]:
 
 
 def test_english_terms_are_unchanged() -> None:
-    """The digest is of the terms that there were before pages in other languages had stems of their own."""
+    """The digest covers the terms from before pages in other languages had their own stems."""
     assert digest(*terms(ENGLISH)) == "c67158df1c3be8295d32bf93d6f076f4"
     for language in ("", "en", "en-GB", "zh", "pl"):
         assert with_name_parts(ENGLISH, language) == with_name_parts(ENGLISH)
@@ -68,7 +68,7 @@ def test_other_forms_of_a_word_are_found(tmp_path: Path, language: str, text: st
 
 @pytest.mark.parametrize("language", STEMMERS)
 def test_question_has_the_same_terms_as_a_page(language: str) -> None:
-    """The English stemmer, which a folder's fields have, changes no stem of another language."""
+    """The English stemmer of a folder's fields changes no stem of another language."""
     words = "Verbindungen running fichiers funciones запуска yüklenen tiedostojen read_csv naïve"
     assert set(question_terms(words, language)) <= set(analyzer().analyze(with_name_parts(words, language)))
 
@@ -98,7 +98,7 @@ def test_words_of_a_page_in_another_language_are_not_typos(tmp_path: Path) -> No
     assert index.correct("datei gelesen", lambda word: False) == "datei gelesen"
 
 
-MARKED = {  # two words that differ in a vowel sign alone
+MARKED = {  # two words that differ only in a vowel sign
     "Hindi": ("दिन", "दान"),
     "Bengali": ("দিন", "দান"),
     "Tamil": ("கால்", "கல்"),

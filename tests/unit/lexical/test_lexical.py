@@ -1,4 +1,4 @@
-"""BM25 that follows an index: finds names whole and in parts, survives any question and any folder."""
+"""BM25 over an index: it follows publishes, finds names whole and in parts, and survives any question or folder."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def make_hit(chunk_id: str, text: str, title: str = "", url: str = "https://d.te
 
 
 class FakeChunks:
-    """Chunks with revisions and a change log, as the store offers them; counts what is read."""
+    """Chunks with revisions and a change log, like the store's. Counts reads."""
 
     def __init__(self, hits: list[Hit]) -> None:
         self.chunks = {hit.chunk_id: hit for hit in hits}
@@ -137,7 +137,7 @@ URLS = (f"{D}/a_b/x.html", f"{D}/aXb/x.html", f"{D}/a%b/é?q=[1]&z=^$|(){{}}.*",
 
 @pytest.fixture
 def filtered(tmp_path: Path) -> LexicalIndex:
-    """Four chunks of the same word: two tags, two versions, two languages."""
+    """Return an index with four chunks of the same word: two tags, two versions, two languages."""
     chunks = FakeChunks([
         replace(
             make_hit(str(n), "word", url=url), tags=(f"tag {n}", "all"), version=None if n % 2 else "2.0",
@@ -230,7 +230,7 @@ def test_unreadable_folder_is_rebuilt(store: FakeChunks, tmp_path: Path) -> None
 
 @contextmanager
 def broken_scan(store: FakeChunks) -> Iterator[None]:
-    """Within it, a scan breaks after its first chunk; the error reaches who asked for it, and ends the block."""
+    """Break a scan after its first chunk while in the block. The error reaches the caller and ends the block."""
 
     def chunks() -> Iterator[Hit]:
         yield make_hit("a", "half built")

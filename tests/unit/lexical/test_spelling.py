@@ -1,4 +1,4 @@
-"""Typos find what they mean, by the index's own words; names and clean questions stay as they are."""
+"""Typos are corrected to the index's own words; names and correct questions stay unchanged."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -25,7 +25,7 @@ HITS = [make_hit(f"https://d.test/p{n}", text) for n, text in enumerate(TEXTS)]
 
 
 class Words:
-    """The vocabulary of TEXTS, each word in as many chunks as it needs to count."""
+    """The vocabulary of TEXTS, with each word in enough chunks to count."""
 
     texts = 100
 
@@ -58,14 +58,14 @@ def test_typo_is_corrected_to_a_word_of_the_index(question: str, meant: str) -> 
 @pytest.mark.parametrize(
     "question",
     [
-        "How do I create an index on a table?",  # clean
-        "the crate of an index",  # an English word, and nothing else is wrong
+        "How do I create an index on a table?",  # no typo
+        "the crate of an index",  # an English word, and no other typo
         "create an indx_name on a table", "create an `indx` on a table", "an index on a TABEL", "the Indx of a table",
         "the urlllib.modul of a table",  # code, quotations, capitals, names
         "the extractor of an index", "the searcher of an index", "the type of rllib", "the dtype of a table",
-        "jsonb index",  # another ending, another first letter: another word
+        "jsonb index",  # a different ending or first letter makes another word
         "Wie erstelle ich eine Tabelle auf dem Server", "как создать индекс", "xqzt vbnm klop",
-        "an index " + "indx " * 70,  # a file
+        "an index " + "indx " * 70,  # a pasted file
     ],
 )  # fmt: skip
 def test_plausible_words_stay_unchanged(question: str) -> None:

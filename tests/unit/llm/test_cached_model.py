@@ -1,4 +1,4 @@
-"""What a model has said is not paid for twice, whenever and however the process ended."""
+"""A model's reply is never paid for twice, whenever and however the process ended."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Where no language model is configured, one of this machine is found, which one is said, and nobody else is asked."""
+"""Without a configured language model, a local one is found and reported, and no other server is contacted."""
 
 import socket
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ CLOUD = {"name": "gpt-oss:120b-cloud", "remote_host": "https://ollama.com:443"}
 def ollama(
     *models: Mapping[str, Any], loaded: Mapping[str, int] = {}, shown: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The paths of an Ollama with these models, those of `loaded` in memory with that many tokens of context."""
+    """Return the paths of an Ollama with these models. `loaded` maps models in memory to their context's tokens."""
     rows = [{"id": model["name"], "object": "model", "owned_by": "library"} for model in models]
     return {
         "/api/tags": {"models": list(models)},
@@ -40,7 +40,7 @@ def listed(*names: str, **fields: Any) -> dict[str, Any]:
 
 
 def find(paths: Mapping[str, Any], variable: str = "OLLAMA_HOST", **others: str) -> tuple[dict[str, Any], str, Any]:
-    """The settings that `find_llm` gives with a server named by `variable`, its lines, and the server."""
+    """Return `find_llm`'s settings with a server named by `variable`, its lines, and the server."""
     with ScriptedServer(paths) as server:
         url = server.url if variable == "OLLAMA_HOST" else f"{server.url}/v1"
         found = find_llm({"OLLAMA_HOST": DEAD, variable: url, **others})
@@ -66,7 +66,7 @@ def test_loaded_model_comes_first_with_its_actual_context() -> None:
     settings, text, _ = find(ollama(CHAT, OTHER, loaded={"llama3.2:3b": 16_384}))
     assert (settings["llm_model"], settings["llm_context_window"]) == ("llama3.2:3b", "16384")
     assert "(loaded already, 16,384 tokens of context)" in text
-    embeds, _, _ = find(ollama(*EMBEDS, CHAT, loaded={"bge-m3:latest": 8_192}))  # that one is for no chat
+    embeds, _, _ = find(ollama(*EMBEDS, CHAT, loaded={"bge-m3:latest": 8_192}))  # the loaded one is not a chat model
     assert embeds["llm_model"] == "qwen3:4b"
 
 
@@ -244,7 +244,7 @@ def test_refused_key_is_never_shown() -> None:
     assert settings == {"llm_off": "True"}
 
 
-# ---------------------------------------------------------------------------------------------- what is configured
+# ---------------------------------------------------------------------------------------------- configuration
 
 
 def test_configuration_wins_and_only_its_context_is_looked_up() -> None:

@@ -1,4 +1,4 @@
-"""The calls of one question: what is sent, what is counted, and what stays when a call breaks."""
+"""The model calls of one question: messages, counts, and records of interrupted calls."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

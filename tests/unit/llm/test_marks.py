@@ -1,11 +1,11 @@
-"""What a server leaves of thoughts, marks and endless repeats in a reply is no part of the answer."""
+"""Thoughts, tags and endless repetitions in a reply are not part of the answer."""
 
 import pytest
 
 from pipelines.llm.marks import ReplyFilter
 
 HARMONY = "<|channel|>analysis<|message|>1 or 2?<|end|><|start|>assistant<|channel|>final<|message|>2 [1].<|return|>"
-REPLIES = [  # with the answer, and why no more is read
+REPLIES = [  # with the answer and the reason for stopping
     ("<think>\n1 or 2?\n</think>\n\n2 [1].\n", "2 [1].\n", ""),
     (" \n<think></think><thinking>1 or\n2?</thinking>  2", "2", ""),
     ("<think>cut off </thi", "", ""),

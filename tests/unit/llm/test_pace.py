@@ -1,4 +1,4 @@
-"""A model's speed is measured by the calls that show it, and by no others."""
+"""Only calls that show a model's speed are used to measure it."""
 
 import asyncio
 from typing import Any
@@ -26,7 +26,7 @@ def test_call_predicts_the_duration_of_the_next_one() -> None:
     pace = Pace()
     read(pace, "a", 60)
     assert pace.seconds_to_read("b", 300) == pytest.approx(5)
-    assert pace.seconds_to_read("a", 300) == 0  # the server has it
+    assert pace.seconds_to_read("a", 300) == 0  # the server has it cached
 
 
 def test_single_call_delayed_by_the_model_does_not_count() -> None:
@@ -52,9 +52,9 @@ def test_tokens_cached_by_the_server_are_excluded() -> None:
 def test_unspecified_caching_is_assumed_for_the_start_of_a_recent_prompt() -> None:
     pace = Pace()
     pace.read("rules" + "a" * 5, TOKENS, 10, None)
-    pace.read("rules" + "b" * 5, TOKENS, 5, None)  # half of it was known
+    pace.read("rules" + "b" * 5, TOKENS, 5, None)  # half of it was cached
     assert pace.reading.per_second == pytest.approx(60)
-    pace.read("rules" + "b" * 5, TOKENS, 0, None)  # all of it was: that says nothing
+    pace.read("rules" + "b" * 5, TOKENS, 0, None)  # all of it was cached, so this call shows no speed
     assert pace.reading.per_second == pytest.approx(60)
 
 
@@ -79,7 +79,7 @@ def test_call_can_end_in_another_thread_while_a_prompt_is_compared() -> None:
     assert pace.unread(Prompt("c"), 100) == 100
 
 
-# ---------------------------------------------------------------------------------------------- of a stream
+# ---------------------------------------------------------------------------------------------- streams
 
 LONG = (Message("user", "word " * 400),)
 
@@ -131,7 +131,7 @@ def test_seconds_reported_by_llama_cpp_are_used() -> None:
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        (Reply("Whole."), LONG),  # one delta: the writing was within the wait
+        (Reply("Whole."), LONG),  # one delta: the writing time is part of the wait
         (reported(usage={"completion_tokens_details": {"reasoning_tokens": 50}}), LONG),  # it thought before
         (reported(), (Message("user", "Hello."),)),
     ],

@@ -1,4 +1,4 @@
-"""Servers of this machine and its network are asked directly, all others as the environment says."""
+"""Servers on this machine and its network are reached directly, all others by the environment's proxy settings."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a model replies is read in every form that models write, and nothing breaks the reading."""
+"""Model replies are parsed in every format that models use, and no reply breaks the parser."""
 
 import re
 

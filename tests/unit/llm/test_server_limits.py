@@ -1,4 +1,4 @@
-"""What servers say of their limits is understood in the words of any provider."""
+"""Servers' messages about their limits are understood in any provider's words."""
 
 import pytest
 

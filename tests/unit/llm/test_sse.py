@@ -1,4 +1,4 @@
-"""Server-sent events are read as the HTML standard defines them, however their bytes are cut."""
+"""Server-sent events are parsed as in the HTML standard, at any split of their bytes."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable

@@ -1,4 +1,4 @@
-"""Window arithmetic: parts fit, lose nothing and overlap; packs are in order; what is squeezed keeps its shares."""
+"""Window arithmetic: parts fit, lose nothing and overlap; packs keep their order; squeezing keeps proportions."""
 
 import itertools
 
@@ -10,7 +10,7 @@ from pipelines.llm.window import ELLIPSIS, Window, WindowTooSmall, batches, grea
 
 
 def by_length(text: str) -> int:
-    """An estimate, as clients without a tokenizer have: additive only roughly."""
+    """Estimate tokens like a client without a tokenizer: only roughly additive."""
     return -(-len(text) // 4)
 
 
@@ -19,7 +19,7 @@ def by_words(text: str) -> int:
 
 
 def by_growth(text: str) -> int:
-    """Monotone and far from additive: two texts together count more than their sum."""
+    """Count tokens monotonically but far from additively: two texts together count more than their sum."""
     return int(len(text) ** 1.1 / 4)
 
 
@@ -32,7 +32,7 @@ def test_parts_fit_and_lose_no_character(text, count, most):
     parts = split(text, lambda part: count(part) <= most, count)
     assert all(count(part) <= most and part.strip() for part in parts)
     at = 0
-    for part in parts:  # each part begins within, or just after, what the parts before it have covered
+    for part in parts:  # each part starts inside or just after the text covered by earlier parts
         begins = max(text.find(part, start) for start in range(max(0, at - len(part)), at + 1))
         assert begins >= 0
         assert not text[at:begins].strip()

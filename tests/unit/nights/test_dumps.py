@@ -1,4 +1,4 @@
-"""Where dumps lie: in a folder of this machine or a bucket, whole or not at all."""
+"""Dumps are stored in a local folder or a bucket, completely or not at all."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from pipelines.store import DumpNotWritten
 
 @pytest.fixture
 def bucket(tmp_path: Path) -> DumpFolder:
-    """A folder behind another file system: what is of a bucket goes through this machine."""
+    """Return a folder behind another file system: bucket files go through this machine."""
     (tmp_path / "bucket" / "dumps").mkdir(parents=True)
     system = SubTreeFileSystem(str(tmp_path / "bucket"), LocalFileSystem())
     return DumpFolder("s3://bucket/dumps", system, "dumps", tmp_path / ".docs.dump")
@@ -33,7 +33,7 @@ def test_bucket_receives_a_whole_dump_and_returns_it(bucket, tmp_path):
 def test_unwritable_bucket_is_reported_before_the_dump(bucket, tmp_path):
     (tmp_path / "bucket" / "dumps").rmdir()
     with pytest.raises(BadDumpFolder, match=r"night\.dump\.folder: s3://bucket/dumps can't be used"):
-        bucket.check()  # the file system below makes no folder
+        bucket.check()  # the underlying file system creates no folder
     with pytest.raises(DumpNotWritten, match=r"a\.dump can't be written.*nothing is left of it"):
         written(bucket)
     assert [path.name for path in tmp_path.iterdir()] == ["bucket"]

@@ -1,4 +1,4 @@
-"""Notices reach real servers on loopback: signed, tried again, under one id; what fails is said."""
+"""Notices reach real servers on loopback: signed, retried under one id, with failures reported."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""What a night trains again: each training is a step of its own."""
+"""A night's retraining: each training is a separate step."""
 
 from unittest.mock import Mock
 

@@ -44,7 +44,7 @@ def html(markdown: str) -> str:
     return MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown).replace("\n", "")
 
 
-# ---------------------------------------------------------------------------------------------- what is written
+# ---------------------------------------------------------------------------------------------- output
 
 
 def test_code_has_its_language_and_a_fence_that_its_text_cannot_close():

@@ -1,4 +1,4 @@
-"""The service under test: its store, its engine, and what it records."""
+"""The service under test: its store, its engine, and its recorder."""
 
 from types import SimpleNamespace
 
@@ -12,14 +12,14 @@ from serve.routes import create_app
 
 @pytest.fixture(scope="module")
 def kept() -> SimpleNamespace:
-    """What the service stands on, one of each a file, as the service is; each test gets them as if they were new."""
+    """The service's objects, created once per file like in the service. Each test gets them in a fresh state."""
     store = GuardedStore()
     return SimpleNamespace(store=store, engine=FakeEngine(store), recorder=MemoryRecorder())
 
 
 @pytest.fixture(scope="module")
 def app(kept: SimpleNamespace) -> FastAPI:
-    """The service without its guard, made once a file: it takes as long as many requests."""
+    """The service without its guard, built once per file, because that takes as long as many requests."""
     return create_app(kept.engine, kept.store, recorder=kept.recorder, observer=kept.recorder)
 
 

@@ -1,4 +1,4 @@
-"""A recorded answer is read again by its asker, and by others once it is shared."""
+"""A recorded answer can be read again by its asker, and by others once it is shared."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ def client_of(app: FastAPI, engine: FakeEngine) -> Callable[[Key | None], TestCl
 
 @pytest.fixture
 def asked_by(client_of, store: FakeStore, recorder: MemoryRecorder) -> Callable[[Key | None], dict[str, Any]]:
-    """Gives the reply to a question of the holder of a key; its answer is then recorded as a recorder would."""
+    """Return a function that asks a question as a key's holder and records the answer like a recorder."""
 
     def ask(key: Key | None) -> dict[str, Any]:
         reply = client_of(key).post("/query", json={"question": "How?", "conversation": "c1"}).json()
@@ -91,7 +91,7 @@ def test_session_reads_only_its_own_answers_and_no_routes(client_of, asked_by):
 
 
 def test_readers_without_a_session_own_no_answer(client_of, asked_by):
-    """All of them have the same name, none."""
+    """They all have the same name: none."""
     path = f"/answers/{asked_by(None)['id']}"
     reader = client_of(READER)
     assert reader.get(path).status_code == reader.post(f"{path}/share").status_code == 404

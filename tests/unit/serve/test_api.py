@@ -1,4 +1,4 @@
-"""The HTTP face: what a request may be, what a reply holds, and errors that say what to do."""
+"""The HTTP API: valid requests, fields of replies, and errors that say what to do."""
 
 import logging
 import re
@@ -37,7 +37,7 @@ def client(app: FastAPI, engine: FakeEngine, recorder: MemoryRecorder) -> TestCl
 
 @pytest.fixture
 def new_client(engine: FakeEngine, store: FakeStore) -> TestClient:
-    """A client of a service that knows the outline of no collection yet."""
+    """Return a client of a service that does not know any collection's outline yet."""
     return TestClient(create_app(engine, store))  # type: ignore[arg-type]
 
 
@@ -46,7 +46,7 @@ def ask(client: TestClient, **body: Any) -> Any:
 
 
 def body_for(path: str) -> dict[str, Any]:
-    """Return what asks a question of a route."""
+    """Return a body with a question for a route."""
     chat = {"messages": [{"role": "user", "content": "x"}], "model": "docs"}
     return chat if path.startswith("/v1") else {"question": "x"}
 
@@ -137,7 +137,7 @@ def test_given_history_wins_over_a_conversation(client: TestClient, store: FakeS
     assert engine.asks[0].history == (Message("user", "Mine"),)
 
 
-# ---------------------------------------------------------------------------------------------- written down
+# ---------------------------------------------------------------------------------------------- records
 
 
 def test_every_answer_is_recorded_and_counted_once(client: TestClient, recorder: MemoryRecorder) -> None:
@@ -245,7 +245,7 @@ def test_invalid_question_is_refused(client: TestClient, path: str, content: byt
 
 def test_missing_question_is_named_and_a_body_of_another_type_refused(client: TestClient) -> None:
     assert client.post("/search", json={}).json()["field"] == "question"
-    for content in b'{"question": "csv"}', b"x=1":  # curl's own type
+    for content in b'{"question": "csv"}', b"x=1":  # curl's default type
         reply = client.post("/query", content=content, headers={"content-type": "application/x-www-form-urlencoded"})
         assert reply.status_code == 422 and "`content-type: application/json`" in reply.json()["error"]
 
@@ -375,7 +375,7 @@ def section(url: str, heading: str) -> SectionStart:
 
 
 def test_collection_describes_its_content(new_client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
-    """Its example questions are those that find their page."""
+    """Its example questions are those that find their own page."""
     store.sections = [
         section(CSV.url, "Reading CSV files"), section("https://d.test/other", "Deploying Kubernetes clusters"),
         section(CSV.url, "Overview"),
@@ -386,10 +386,10 @@ def test_collection_describes_its_content(new_client: TestClient, store: FakeSto
         "examples": ["How do I read CSV files?"], "logo": "", "pages": 0, "chunks": 0,
         "published_at": "2026-01-31T00:00:00+00:00",
     }  # fmt: skip
-    assert new_client.get("/collections/docs").json() == outline and store.outlined == 2  # and for the title
+    assert new_client.get("/collections/docs").json() == outline and store.outlined == 2  # and once for the title
     engine.fails = StoreUnavailable("away")
     store.publish("docs")  # another index
-    assert len(new_client.get("/collections/docs").json()["examples"]) == 2  # untried, and tried again next time
+    assert len(new_client.get("/collections/docs").json()["examples"]) == 2  # untested, and tested the next time
     engine.fails = None
     assert (
         new_client.get("/collections/docs").json()["examples"] == ["How do I read CSV files?"] and store.outlined == 5
@@ -397,7 +397,7 @@ def test_collection_describes_its_content(new_client: TestClient, store: FakeSto
     pinned = pin(CSV.source, read_sections([CSV], [CSV.source])[CSV.source])
     answer = VerifiedAnswer("docs", ("Can I read CSV?",), "Yes [1].", (pinned,))
     store.verified = [answer, replace(answer, questions=("Old?",), retired=True)]
-    # Those come first that people answered.
+    # Questions answered by people come first.
     assert new_client.get("/collections/docs").json()["examples"] == ["Can I read CSV?", "How do I read CSV files?"]
     store.examples = ["What is new?"]
     assert new_client.get("/collections/docs").json()["examples"] == ["What is new?"]

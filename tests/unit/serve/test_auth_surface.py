@@ -1,6 +1,6 @@
-"""No spelling of a path, no method and no header opens what is closed to those who hold no key.
+"""No spelling of a path, no method and no header opens protected paths without a key.
 
-Which route is open to whom: tests/attacks/test_who_may_ask.py.
+tests/attacks/test_who_may_ask.py lists who may use which route.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
-# Closed paths, with a slash at their end too.
+# Protected paths, also with a trailing slash.
 CLOSED = (
     "/docs", "/docs/swagger-ui.css", "/openapi.json", "/v1/models/docs", "/v1/embeddings", "/admin/status",
     "", "/query//", "/docs/", "/docs/../", "/admin/status/", "/docs/oauth2-redirect",
 )  # fmt: skip
-# Other spellings of paths, and paths that nothing answers: no key opens them.
+# Other spellings of paths, and unknown paths: no key opens them.
 NOWHERE = (
     "//query", "/./query", "/health/../query", "/query\0", "/query;/health", "/health\\..\\query",
     "query", "/health//ready", "/Health", "/admin", "/admin/", "/admin/keys", "//admin/status", "/metrics",
@@ -56,7 +56,7 @@ def test_no_spelling_or_method_opens_a_protected_path(policy: dict[str, bool], t
 
 
 async def status_of(app: ASGIApp, method: str, path: str, headers: dict[str, str], came_from: str) -> int:
-    """Send a path as it is: a client would tidy it first."""
+    """Send a path verbatim, because a client would normalize it first."""
     started: list[int] = []
 
     async def receive() -> Message:

@@ -1,4 +1,4 @@
-"""The proxy waits for bodies itself: a request without its body holds up nobody, and ends with 408."""
+"""The proxy waits for bodies itself: a request without its body delays nobody, and ends with 408."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ LATE = b"Content-Length: 5000\r\n\r\nx"
 
 
 class Places:
-    """An application with few places, each of which a request holds from its head to its end, as a replica has."""
+    """An application with a few places. Like in a replica, a request holds one from its head to its end."""
 
     def __init__(self, number: int = 4) -> None:
         self._places, self.seen = asyncio.Semaphore(number), list[str]()
@@ -36,7 +36,7 @@ class Places:
 
 @asynccontextmanager
 async def listening(**limits: Any) -> AsyncIterator[tuple[Any, Places]]:
-    """Yield what sends a request, on a connection of its own, and the places that it comes to."""
+    """Yield a function that sends a request on a new connection, and the places it reaches."""
     places, writers = Places(), list[asyncio.StreamWriter]()
 
     async def send(head: str, body: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -100,7 +100,7 @@ async def test_too_slow_or_too_large_body_is_refused_by_name():
 
 
 async def test_slow_address_does_not_end_the_wait_of_another():
-    """The oldest body of the address that has too many goes first."""
+    """The oldest body of an address with too many is dropped first."""
     limits = WholeBodies(Places(), timeout_s=20, most_of_address=2, late_s=0.0)
     ended, asking = list[str](), list[asyncio.Task[None]]()
 

@@ -1,4 +1,4 @@
-"""The runs over announced changes: a service that is closed starts no further one."""
+"""Runs over announced changes: a closed service starts no further run."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ import pytest
 from serve.changes.runner import ChangeRunner
 from serve.settings import Settings
 
-# A Python that notes the collection of its run; the first one says that it is at work, and never ends.
+# A Python that records its run's collection. The first one reports that it is running, and never ends.
 PYTHON = """#!/bin/sh
 echo "$3" >> "$0.log"
 [ "$3" = second ] || { echo > "$0.begun"; exec sleep 600; }
@@ -45,7 +45,7 @@ def test_no_run_starts_after_the_service_is_closed(tmp_path: Path, monkeypatch: 
     os.mkfifo(f"{python}.begun")
     monkeypatch.setattr(sys, "executable", str(python))
     runner = ChangeRunner(DueStore(), Settings(database_url="", home=tmp_path))
-    Path(f"{python}.begun").read_text()  # returns once the first run is at work
+    Path(f"{python}.begun").read_text()  # returns once the first run is running
     runner.close()
     for thread in threading.enumerate():
         if thread.name == "changes":

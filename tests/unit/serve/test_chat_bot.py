@@ -1,4 +1,4 @@
-"""A chat platform is a `Channel` and someone who hears: a small one answers as Slack does, without a line of Slack."""
+"""A chat platform is a `Channel` and a listener: a small one answers like Slack, without any code of Slack."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ MOST = 80
 
 
 class PinBoard:
-    """A platform of plain notes of up to 80 characters."""
+    """A platform of plain notes with up to 80 characters."""
 
     def __init__(self, refuses=None):
         self.turns, self.refuses = WritingTurns(0.0, 0.0), refuses
@@ -100,7 +100,7 @@ def test_refused_note_is_final_and_an_undelivered_one_is_left_for_later(tmp_path
 
 
 def test_rating_names_no_person_and_returns_its_outcome(monkeypatch):
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nothing goes through it to this machine
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # requests to this machine must not use it
 
     async def rated(service):
         client = ServiceClient(service.url)
@@ -112,7 +112,7 @@ def test_rating_names_no_person_and_returns_its_outcome(monkeypatch):
     (body,) = bodies
     assert body.pop("rater") == rater_of("secret", "a1", "ann") != rater_of("secret", "a1", "bob")
     assert body == {"id": "a1", "rating": -1, "comment": "old", "reasons": ["outdated"]}
-    with served(Raw(403)) as service:  # a public service takes a `rater` of a key alone
+    with served(Raw(403)) as service:  # a public service accepts a `rater` only with a key
         assert asyncio.run(rated(service)) == "Nicht gesendet: Der Dienst hat versagt."
 
 

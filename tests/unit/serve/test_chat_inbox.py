@@ -1,4 +1,4 @@
-"""A message is taken once over all processes of a folder, and what a process left is found."""
+"""A message is taken once by all processes of a folder, and unfinished messages of a process are found."""
 
 import json
 import os

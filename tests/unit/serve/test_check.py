@@ -1,4 +1,4 @@
-"""`raydex serve --check` names every fault of a Serve config file before it is deployed, and Serve shows one line."""
+"""`raydex serve --check` reports every fault of a Serve config file before deployment, and Serve shows one line."""
 
 from pathlib import Path
 

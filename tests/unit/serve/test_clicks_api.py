@@ -1,4 +1,4 @@
-"""A reader's click on a source counts once, if that source was shown; nothing else does."""
+"""A reader's click on a source counts once, and only if that source was shown."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Background tasks of chat clients on /v1: a model answers them as they stand, and nobody counts them as questions."""
+"""Background tasks of chat clients on /v1: a model answers them verbatim, and they do not count as questions."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ TASKS: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parents[2] / "data" / "background_tasks.yaml").read_text("utf-8")
 )
 TITLE = TASKS[0]["user"].replace("{chat}", "USER: How are csv files loaded?\nASSISTANT: In steps [1].")
-# What no stage of an answer lets through as it is: numbers, a link to another site, HTML, "I do not know".
+# Text that the answer stages would all change: numbers, a link to another site, HTML, "I do not know".
 JSON = '{ "title": "csv [1][9] <b>x</b> [see](http://evil.test) I do not know" }'
 
 

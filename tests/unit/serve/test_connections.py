@@ -1,4 +1,4 @@
-"""Connections that a client keeps open end: late and endless heads, idle ones, replies that nobody reads."""
+"""Connections kept open by clients end: late and endless request heads, idle ones, unread replies."""
 
 import asyncio
 import socket
@@ -13,12 +13,12 @@ from starlette.types import Receive, Scope, Send
 from serve.proxy.connections import BoundedConnection
 from serve.proxy.waiting import Waiting
 
-LONG = b"x" * 8_000_000  # more than the buffers of both sides hold
+LONG = b"x" * 8_000_000  # more than the buffers of both sides
 PLACES = 4
 
 
 class Replica:
-    """Answers /long with LONG; each request holds one of a few places from its head until its reply has been sent."""
+    """Answers /long with LONG. A request holds one of a few places from its head until its reply is sent."""
 
     def __init__(self) -> None:
         self.places = asyncio.Semaphore(PLACES)
@@ -61,7 +61,7 @@ async def reply(port: int, path: str = "/") -> bytes:
 
 
 async def deaf(port: int) -> asyncio.StreamWriter:
-    """Ask for LONG, and read nothing of it."""
+    """Request LONG and read nothing of it."""
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
     made.setblocking(False)
@@ -118,7 +118,7 @@ async def test_endless_request_head_is_refused() -> None:
 
 
 async def test_many_idle_connections_leave_room_for_others() -> None:
-    """The oldest ends; a client that has just been answered is not the oldest."""
+    """The oldest one ends. A client that was just answered is not the oldest."""
     async with listening(of_address=10) as port:
         idle = [await connect(port, b"GET / HT" if n % 2 else b"") for n in range(30)]
         found = await reply(port)
@@ -132,7 +132,7 @@ async def test_many_idle_connections_leave_room_for_others() -> None:
 async def test_connection_is_reused_after_a_reply_and_a_slow_body() -> None:
     async with listening(head_timeout_s=0.2) as port:
         reader, writer = await connect(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n")
-        await asyncio.sleep(0.4)  # bodies have a limit of their own
+        await asyncio.sleep(0.4)  # bodies have their own limit
         writer.write(b"hi")
         first = await reader.readuntil(b"\r\n0\r\n\r\n")
         await asyncio.sleep(0.4)

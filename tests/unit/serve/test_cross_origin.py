@@ -1,4 +1,4 @@
-"""Which pages read replies, and what no reply goes without: CORS, security headers, frames."""
+"""Pages that can read replies, and headers of every reply: CORS, security headers, frames."""
 
 import pytest
 from kit.guarded import BLOG, DOCS, EVIL, OWN, SECRET, SITE, GuardedStore, bearer, client, guarded, open_session
@@ -109,7 +109,7 @@ def test_bound_origin_stays_readable_while_the_database_is_unreachable(monkeypat
     assert refused.status_code == 503 and refused.headers["Access-Control-Allow-Origin"] == BLOG
 
 
-# ---------------------------------------------------------------------------------------------- whose page
+# ---------------------------------------------------------------------------------------------- requesting page
 
 
 @pytest.mark.parametrize(
@@ -118,18 +118,18 @@ def test_bound_origin_stays_readable_while_the_database_is_unreachable(monkeypat
         ({}, False),
         ({"sec-fetch-site": "none"}, False),  # typed into the address bar
         ({"sec-fetch-site": "same-origin"}, False),
-        ({"sec-fetch-site": "same-origin", "origin": "null"}, False),  # of a form, where the referrer is withheld
+        ({"sec-fetch-site": "same-origin", "origin": "null"}, False),  # from a form, with the referrer withheld
         ({"sec-fetch-site": "same-site"}, True),
         ({"sec-fetch-site": "cross-site"}, True),
         ({"sec-fetch-site": "cross-site", "origin": OWN}, True),
         ({"sec-fetch-site": "nonsense"}, True),
-        ({"origin": OWN}, False),  # a browser that does not send the other header, or to a host without TLS
+        ({"origin": OWN}, False),  # a browser that does not send the other header, or a host without TLS
         ({"origin": "http://ask.test"}, False),
         ({"origin": "https://ask.test:8443"}, True),
         ({"origin": "https://ask.test.evil.test"}, True),
         ({"origin": "null"}, True),
         ({"origin": EVIL}, True),
-        ({"origin": "https://blog.test", "sec-fetch-site": "cross-site"}, False),  # named by the operator
+        ({"origin": "https://blog.test", "sec-fetch-site": "cross-site"}, False),  # listed by the operator
     ],
 )
 def test_origin_of_the_requesting_page(headers: dict[str, str], foreign: bool) -> None:

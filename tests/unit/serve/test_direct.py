@@ -1,4 +1,4 @@
-"""The direct way to a replica: it passes each request and reply as they are, or leaves the request to Ray's proxy."""
+"""Direct requests to a replica: each passes unchanged, or is left to Ray's proxy."""
 
 import asyncio
 import contextlib
@@ -47,12 +47,12 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def ray(scope: Scope, receive: Receive, send: Send) -> None:
-    """Stand for Ray's proxy, which answers with the body that it received."""
+    """Act as Ray's proxy, and answer with the received body."""
     await Response(await Request(scope, receive).body(), 299)(scope, receive, send)
 
 
 def asked(body: Sequence[Message] = (), **more: Any) -> tuple[Scope, Receive]:
-    """Return a request as the proxy's server hands it over; its client stays until it has its reply."""
+    """Return a request as the proxy's server passes it on. Its client stays until the reply arrives."""
     messages = iter(body or [{"type": "http.request", "body": b"", "more_body": False}])
 
     async def receive() -> Message:
@@ -90,7 +90,7 @@ async def direct(app: ASGIApp, ports: Any) -> AsyncIterator[DirectToReplica]:
 
 
 async def echoed(*body: Message, **more: Any) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return what a replica saw of a request, and the headers of its reply."""
+    """Return the request as a replica saw it, and the headers of its reply."""
     async with serving(echo) as port, direct(ray, Ports(port)) as proxy:
         status, headers, seen = await reply_of(proxy, *asked(body, **more))
     assert status == 418, (status, seen)
@@ -132,7 +132,7 @@ def test_sender_can_forge_neither_address_nor_scheme():
     seen, _ = asyncio.run(echoed(headers=[(n.lower(), v) for n, v in forged]))
     assert (seen["client"], seen["scheme"]) == (READER, "http")
     unknown, _ = asyncio.run(echoed(client=None))
-    assert unknown["client"] == "unknown"  # and not an address of this machine
+    assert unknown["client"] == "unknown"  # not an address of this machine
     over_tls, _ = asyncio.run(echoed(scheme="https"))
     assert over_tls["scheme"] == "https"
 
@@ -198,7 +198,7 @@ async def test_unfinished_body_is_not_passed():
 
 
 def test_body_ends_where_the_proxy_saw_its_end():
-    """Not where a Content-Length beside chunks says: the rest would be the next request."""
+    """A Content-Length next to chunks does not count: the rest would become the next request."""
     chunked = [(b"content-length", b"2"), (b"transfer-encoding", b"chunked")]
     seen, _ = asyncio.run(echoed({"type": "http.request", "body": b"hello"}, headers=chunked))
     assert seen["body"] == "hello"
@@ -222,7 +222,7 @@ async def test_unreachable_replica_is_skipped():
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> RunningReplicas:
-    """What the proxy knows of replicas, told by the test in place of Serve's controller."""
+    """The proxy's knowledge of replicas, set by the test instead of Serve's controller."""
     monkeypatch.setattr(RunningReplicas, "listen", staticmethod(lambda listeners: SimpleNamespace(stop=lambda: None)))
     monkeypatch.setattr("ray.get_runtime_context", lambda: SimpleNamespace(get_node_id=lambda: "here"))
     return RunningReplicas()
@@ -243,8 +243,8 @@ def test_least_busy_replica_of_the_longest_prefix_comes_first(known: RunningRepl
 
 
 async def test_concurrent_questions_are_spread_over_the_replicas(known: RunningReplicas):
-    """Their heads are there before the body of any is."""
-    asked_of, all_here = Counter[int](), asyncio.Barrier(8)  # an early end would make room for one more
+    """All heads arrive before any body."""
+    asked_of, all_here = Counter[int](), asyncio.Barrier(8)  # an early end would make room for another
     known.ports_for("/")
 
     async def counting(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""A question that gets no answer leaves one row with the reason; a request that is no question leaves none."""
+"""A question without an answer leaves one row with the reason; an invalid request leaves none."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ def client(app, engine, recorder) -> TestClient:
 
 
 def ask(client: TestClient, way: str, collection: str = "docs", **more: Any) -> Any:
-    """Ask by one of the four ways, in the conversation c1."""
+    """Ask in one of the four ways, in the conversation c1."""
     if way.startswith("query"):
         return client.post(f"/{way}", json={"question": WORDS, "collection": collection, "conversation": "c1", **more})
     body = {"model": collection, "messages": [{"role": "user", "content": WORDS}], "stream": way == "chat streamed"}

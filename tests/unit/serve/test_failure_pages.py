@@ -1,4 +1,4 @@
-"""A browser that opens an address gets a page where something fails; every other program gets JSON."""
+"""A browser gets a page when a request fails; every other program gets JSON."""
 
 import re
 from urllib.parse import urljoin

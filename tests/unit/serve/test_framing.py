@@ -1,4 +1,4 @@
-"""Where a request ends on its connection: one answer each, or the connection closes, however the bytes come."""
+"""The end of a request on its connection: one answer each, or the connection closes, for any packet split."""
 
 import asyncio
 import re
@@ -38,7 +38,7 @@ ANSWER = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 
 
 class Echo:
-    """Answers with the body that came, and notes the path and the headers of each request."""
+    """Answers with the received body, and records each request's path and headers."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, bytes]] = []
@@ -68,7 +68,7 @@ async def listening(
 
 
 async def ask(port: int, *pieces: bytes) -> bytes:
-    """Send the pieces, each in a packet of its own, and return all that comes back until the connection closes."""
+    """Send the pieces in separate packets, and return everything received until the connection closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for piece in pieces:
@@ -243,7 +243,7 @@ async def test_pipelined_requests_are_answered_in_order():
 
 
 async def test_address_starts_no_more_requests_than_its_turns():
-    """However many it sends at once; a connection that asks for the first time goes next."""
+    """This holds for any number of simultaneous requests. A connection with its first request goes next."""
     async with listening(turns=AddressTurns(20.0, 5.0, 1_000)) as (port, app):
         began = asyncio.get_running_loop().time()
         flood = [await asyncio.open_connection("127.0.0.1", port) for _ in range(16)]
@@ -270,7 +270,7 @@ async def test_large_bodies_count_as_several_requests(chunked: bool):
             await ask(port, post(header, b"Connection: close\r\n") + sized)
         passed = asyncio.get_running_loop().time() - began
     assert [len(read) for _, read in app.seen] == [len(body)] * 4
-    assert passed > 1.0  # 33 turns before the last one, of which 10 were there
+    assert passed > 1.0  # 33 turns before the last one; 10 were available
 
 
 async def test_small_bodies_of_one_connection_are_not_summed():
@@ -296,7 +296,7 @@ async def test_first_waiting_request_is_refused_if_too_many_wait():
 
 
 class Line:
-    """Notes who begins and who is refused."""
+    """Records who begins and who is refused."""
 
     def __init__(self, turns: AddressTurns) -> None:
         self._turns, self.notes = turns, list[str]()

@@ -1,4 +1,4 @@
-"""Who may ask: nothing opens without a key but from this machine, and a database that is away opens nothing."""
+"""Access: without a key only this machine is allowed, and an unreachable database opens nothing."""
 
 import threading
 from typing import Any
@@ -18,7 +18,7 @@ UNKNOWN = "rdx_" + "c" * 43
 
 
 class Keyring:
-    """A store of two keys that counts how often it is asked and can be away."""
+    """A store with two keys that counts look-ups and can be unreachable."""
 
     def __init__(self) -> None:
         self.keys = {key_hash(TOKEN): Key("ci", ("query",)), key_hash(ADMIN): Key("boss", ("admin",))}
@@ -32,7 +32,7 @@ class Keyring:
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
-    """An application that answers with the name of the key."""
+    """Answer with the key's name."""
     key = key_of(scope)
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"open" if key is None else key.name.encode()})
@@ -142,11 +142,11 @@ async def test_guessed_keys_fill_no_memory_and_malformed_ones_are_not_looked_up(
         ("::1", "localhost:1", {}, 200),
         ("127.8.8.8", "[::1]:8000", {}, 200),
         ("127.0.0.1", "127.0.0.1:8000", auth("sk-none"), 200),
-        ("127.0.0.1", "127.0.0.1:8000", auth(UNKNOWN), 401),  # an error even where none is needed
+        ("127.0.0.1", "127.0.0.1:8000", auth(UNKNOWN), 401),  # an error even where no key is required
         ("10.0.0.9", "127.0.0.1:8000", {}, 401),
         ("10.0.0.9", "127.0.0.1:8000", auth(TOKEN), 200),
-        ("127.0.0.1", "evil.example", {}, 401),  # a page whose name was pointed here
-        # A proxy on this machine makes no one local.
+        ("127.0.0.1", "evil.example", {}, 401),  # a page whose host name was pointed here
+        # A proxy on this machine makes no client local.
         ("127.0.0.1", "127.0.0.1:8000", {"X-Forwarded-For": "10.0.0.9"}, 401),
         ("127.0.0.1", "127.0.0.1:8000", {"X-Forwarded-For": "127.0.0.1, 10.0.0.9"}, 401),
         ("127.0.0.1", "127.0.0.1:8000", {"Forwarded": "for=10.0.0.9"}, 401),

@@ -1,4 +1,4 @@
-"""How much may be asked: sizes, rates and places hold whatever a client claims, and every refusal says what to do."""
+"""Limits: sizes, rates and places hold for any claim of a client, and every refusal says what to do."""
 
 import asyncio
 import json
@@ -23,14 +23,14 @@ QUESTION = {"question": "How do I load csv files?"}
 
 @pytest.fixture
 def store() -> GuardedStore:
-    """Two of its keys have a rate of their own: none at all, and two a minute."""
+    """Return a store in which two keys have their own rate: none, and two per minute."""
     store = GuardedStore()
     store.keys |= {FREE: Key("free", ("query",), 0), SLOW: Key("slow", ("query",), 2)}
     return store
 
 
 def elsewhere(store: GuardedStore, **policy: Any) -> TestClient:
-    """A client on another machine: it needs a key."""
+    """Return a client on another machine, which needs a key."""
     return client(guarded(store, **policy))
 
 
@@ -114,7 +114,7 @@ def test_body_size_limit_is_exact(store: GuardedStore, size: int, status: int) -
 
 
 class Connection:
-    """A client's end: it sends `messages`, the last one for ever, and keeps what the application sends."""
+    """A client's side: it sends `messages`, the last one forever, and records the application's messages."""
 
     def __init__(self, *messages: dict[str, Any]) -> None:
         self._messages = list(messages)
@@ -206,10 +206,10 @@ async def test_full_replica_says_come_back_and_every_end_of_a_question_frees_it(
     refused = Connection(PIECE)
     await ask(refused)
     assert refused.status == 503 and (b"retry-after", b"2") in refused.sent[0]["headers"]
-    waiting = ask(Connection(PIECE), method="GET")  # no question: takes no place
+    waiting = ask(Connection(PIECE), method="GET")  # not a question: takes no place
     await asyncio.sleep(0)
     assert places.in_progress == 3
-    under_way[0].cancel()  # the client has gone
+    under_way[0].cancel()  # the client left
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert places.in_progress == 2
@@ -219,7 +219,7 @@ async def test_full_replica_says_come_back_and_every_end_of_a_question_frees_it(
 
 
 def test_stream_is_sent_piece_by_piece(store: GuardedStore) -> None:
-    """Each piece leaves before the next is made: no layer of the protection buffers."""
+    """Each piece is sent before the next is produced: no layer of the protection buffers."""
     made: list[str] = []
     left: list[tuple[bytes, int]] = []
     app = FastAPI()

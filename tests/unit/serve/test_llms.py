@@ -1,4 +1,4 @@
-"""llms.txt and llms-full.txt: their format, whose they are, and when they are sent again."""
+"""llms.txt and llms-full.txt: their format, their collection, and when they are sent again."""
 
 import asyncio
 import re
@@ -79,7 +79,7 @@ def test_full_file_contains_every_page_with_its_source(client):
     text = client.get("/llms-full.txt").text
     assert re.findall(r"^Source: (.*)$", text, re.MULTILINE) == [page.url for page in LISTED[:3]]
     assert "```\nds = read_csv()\nds.show()\n```" in text
-    assert "Call ray.data.read_csv to load comma separated files." in text  # of a page whose body is gone
+    assert "Call ray.data.read_csv to load comma separated files." in text  # from a page without its body
 
 
 @pytest.mark.parametrize("path", ["/llms.txt", "/llms-full.txt", "/collections/docs/llms.txt"])
@@ -113,7 +113,7 @@ async def test_stalled_readers_hold_few_slots_and_delay_no_other_reader(store, p
     while statuses.total() < len(deaf):
         await asyncio.sleep(0.01)
     assert statuses == {200: FULL_OF_ADDRESS, 429: FULL_OF_ADDRESS}
-    await asyncio.wait_for(get(reads=True, address="203.0.113.2"), 30)  # all the others are not kept waiting
+    await asyncio.wait_for(get(reads=True, address="203.0.113.2"), 30)  # no other reader has to wait
     others = MOST_FULL - FULL_OF_ADDRESS
     deaf += [asyncio.create_task(get(False, f"198.51.100.{n}")) for n in range(others + 3)]
     while statuses.total() < 2 * FULL_OF_ADDRESS + 1 + others + 3:
@@ -146,7 +146,7 @@ def test_collection_is_chosen_by_name_and_must_exist(client, store):
 
 
 async def test_links_are_written_once_per_revision_off_the_event_loop():
-    """However many ask at once, and though the first of them leaves."""
+    """This holds for any number of readers, and even if the first one leaves."""
     listed, threads = list[str](), list[threading.Thread]()
 
     class Noting(SimpleNamespace):

@@ -1,4 +1,4 @@
-"""Long questions: what is done with a question grows with its length, and one beyond the limit is refused by name."""
+"""Long questions: processing time grows linearly, and a question over the limit is refused with the limit."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ STEPS: dict[str, Callable[[str], object]] = {
 
 
 def seconds(step: Callable[[str], object], text: str) -> float:
-    """CPU seconds of this thread: what others do on the machine does not count."""
+    """Return this thread's CPU seconds: other work on the machine does not count."""
     began = time.thread_time()
     step(text)
     return time.thread_time() - began
@@ -34,7 +34,7 @@ def seconds(step: Callable[[str], object], text: str) -> float:
 @pytest.mark.parametrize("unit", UNITS, ids=ascii)
 @pytest.mark.parametrize("name", STEPS)
 def test_step_takes_linear_time(name, unit):
-    """Sixteen times the text may take sixteen times as long, and twice that; a quadratic step takes 256 times."""
+    """Sixteen times the text may take 32 times as long; in a quadratic step it takes 256 times as long."""
     short, long = ((f"how {unit * (length // len(unit))} x") for length in (2_000, 32_000))
     base = max(min(seconds(STEPS[name], short) for _ in range(3)), 0.001)
     assert any(seconds(STEPS[name], long) < 32 * base for _ in range(3)), "a busy machine may pause one of them"

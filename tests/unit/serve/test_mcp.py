@@ -1,4 +1,4 @@
-"""The Model Context Protocol over HTTP, by the SDK's client: tools, resources, errors, progress, cancellation."""
+"""The Model Context Protocol over HTTP with the SDK's client: tools, resources, errors, progress, cancellation."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ PAGES = {
 
 
 class PagedStore(FakeStore):
-    """A store whose every index holds PAGES; the body of the page `gone` is no longer stored. `bodies` were read."""
+    """A store whose every index has PAGES. The body of the page `gone` is no longer stored. `bodies` counts reads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class PagedStore(FakeStore):
 
 
 class Service:
-    """A service in this process: its engine, its store, what it recorded, its URL."""
+    """A service in this process: its engine, store, recorder and URL."""
 
     def __init__(self) -> None:
         self.store = PagedStore()
@@ -100,7 +100,7 @@ def running() -> Iterator[Service]:
 
 @pytest.fixture
 def service(running: Service) -> Service:
-    """One server for all tests of this file: its store, engine and recorder forget between tests."""
+    """One server for all tests of this file, whose store, engine and recorder are reset between tests."""
     running.store.__init__()
     running.engine.__init__(running.store)
     running.recorder.__init__()

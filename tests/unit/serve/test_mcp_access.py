@@ -1,4 +1,4 @@
-"""Who may use /mcp: the same keys, rates and limits as for /query; pages of other sites may not."""
+"""Access to /mcp: the keys, rates and limits of /query. Pages of other sites are refused."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
 def post(store: GuardedStore, token: str = "", here: bool = False, **policy: Any) -> Any:
-    """The reply to an agent elsewhere, or `here` on the service's machine."""
+    """Return the reply to an agent elsewhere, or `here` on the service's machine."""
     body, headers, path = policy.pop("body", LIST), policy.pop("headers", {}), policy.pop("path", "/mcp")
     place = ("127.0.0.1", "127.0.0.1:8000") if here else ()
     asking = client(guarded(store, **({"host": "127.0.0.1"} if here else {}), **policy), *place)
@@ -51,7 +51,7 @@ def test_empty_bucket_is_a_429_with_seconds_and_large_requests_are_refused(store
     ("headers", "status"),
     [
         ({}, 200),
-        ({"Host": "evil.test"}, 401),  # DNS rebinding: the name of a page that leads here
+        ({"Host": "evil.test"}, 401),  # DNS rebinding: a page's host name that points here
         ({"Origin": "https://evil.test"}, 403),
         ({"Origin": "https://127.0.0.1:8000", "Sec-Fetch-Site": "same-origin"}, 403),  # a page needs a session
         ({"Sec-Fetch-Site": "cross-site"}, 403),

@@ -1,4 +1,4 @@
-"""Texts for a context window: nothing closes their marks, nothing is lost, nothing is longer than it may be."""
+"""Texts for a context window: nothing closes their marks, nothing is lost, and no part is too long."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The real `openai` client against the service, unchanged: chat, streams, models, embeddings and its error classes."""
+"""The real `openai` client with the service: chat, streams, models, embeddings and its error classes."""
 
 import base64
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ TOOLS: Any = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
 
 
 class Service:
-    """One server for all tests of this file: its engine is told what to do, and forgets between tests."""
+    """One server for all tests of this file, whose engine is controlled by the tests and reset between them."""
 
     def __init__(self) -> None:
         self.store = FakeStore()
@@ -240,7 +240,7 @@ EMPTY: Any = {"role": "user", "content": ""}
 
 @pytest.mark.parametrize(("messages", "ignored"), [
     ([{"role": "user", "content": [{"type": "text", "text": "What is this?"}, IMAGE]}, HELLO, USER], "image_url"),
-    ([{"role": "user", "content": [IMAGE]}, HELLO, USER], "image_url"),  # a picture alone, in an earlier turn
+    ([{"role": "user", "content": [IMAGE]}, HELLO, USER], "image_url"),  # a picture without text in an earlier turn
     ([{"role": "user", "content": [AUDIO]}, HELLO, USER], "input_audio"),
     ([{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}, HELLO, USER], "file"),
     ([{"role": "user", "content": [IMAGE, {"type": "text", "text": USER["content"]}]}], "image_url"),

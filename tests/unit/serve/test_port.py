@@ -1,4 +1,4 @@
-"""Two services never share a port: the second one says who has it and what to do."""
+"""Two services never share a port: the second one names the holder and says what to do."""
 
 import os
 import signal
@@ -48,7 +48,7 @@ def test_claim_excludes_other_claims_but_lets_the_ray_proxy_listen() -> None:
 def test_port_can_be_claimed_despite_lingering_connections() -> None:
     with claim_port(HOST, 0) as port, listen_as_ray_does(port) as listening:
         client = socket.create_connection((HOST, port))
-        listening.accept()[0].close()  # the side that closes first is the one that lingers
+        listening.accept()[0].close()  # the side that closes first lingers
         client.close()
     with claim_port(HOST, port):
         pass
@@ -73,7 +73,7 @@ def test_only_addresses_of_this_machine_are_local() -> None:
 
 
 def test_occupied_port_ends_the_command_early_and_a_demo_says_so(tmp_path: Path) -> None:
-    """The flag goes before the variable."""
+    """The flag wins over the variable."""
     variables = home_in(tmp_path) | {"RAYDEX_PORT": "1", "RAY_ADDRESS": "127.0.0.1:1"}  # a cluster on this machine
     with listen_as_ray_does() as other, tempfile.TemporaryFile("w+") as messages:
         port = other.getsockname()[1]
@@ -114,7 +114,7 @@ def test_other_process_is_named_with_its_command(tmp_path: Path) -> None:
         assert other.stdout
         port = int(other.stdout.readline())
         assert f"process {other.pid}: {sys.executable} -c" in describe_holder(port)
-        with announce(tmp_path, f"http://127.0.0.1:{port}"):  # as if it were the proxy of a service of this home
+        with announce(tmp_path, f"http://127.0.0.1:{port}"):  # like the proxy of a service in this home
             described = describe_holder(port)
         assert str(tmp_path) in described and f"process {os.getpid()}" in described
         other.send_signal(signal.SIGKILL)

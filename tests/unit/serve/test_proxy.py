@@ -1,4 +1,4 @@
-"""The proxy's middleware: whatever becomes of a replica, the client gets a reply that says when to ask again."""
+"""The proxy's middleware: even if a replica fails, the client gets a reply that says when to retry."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def body(text: bytes, more: bool = False) -> Message:
 
 
 def app_sending(*messages: Message, then: Exception | None = None) -> ASGIApp:
-    """An application that sends `messages` and then dies, silently as Ray's proxy does or with an exception."""
+    """Return an application that sends `messages` and then dies, silently like Ray's proxy or with an exception."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         for message in messages:
@@ -47,7 +47,7 @@ async def hangs(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def messages_of(app: ASGIApp, **more: Any) -> list[Message]:
-    """Return the messages that the client of `app` gets."""
+    """Return the messages that a client of `app` gets."""
     messages: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -62,7 +62,7 @@ def messages_of(app: ASGIApp, **more: Any) -> list[Message]:
 
 
 def reply_of(app: ASGIApp, path: str = "/query", **more: Any) -> list[Message]:
-    """Return the messages that the client gets from `app` behind the middleware."""
+    """Return the messages that a client gets from `app` behind the middleware."""
     return messages_of(AnswerReplicaLoss(app, **more), path=path)
 
 
@@ -128,7 +128,7 @@ def test_refusal_of_the_proxy_has_the_headers_and_format_of_the_service(path, si
     reply = asking.post(path, content=b"x" * size)
     outer, _, inner = shape.partition(".")
     assert reply.status_code == status and (reply.json()[outer][inner] if inner else reply.json()[outer])
-    assert reply.headers["access-control-allow-origin"] == DOCS  # the page reads that it may ask again
+    assert reply.headers["access-control-allow-origin"] == DOCS  # the page can read that it may retry
     assert "Retry-After" in reply.headers["access-control-expose-headers"] and len(reply.headers["x-request-id"]) == 32
     assert {"x-content-type-options", "content-security-policy", "referrer-policy"} <= set(reply.headers)
     assert reply.headers["cache-control"] == "no-store"
@@ -138,7 +138,7 @@ def test_refusal_of_the_proxy_has_the_headers_and_format_of_the_service(path, si
 
 def test_reply_that_never_starts_is_given_up():
     async def swallows(scope: Scope, receive: Receive, send: Send) -> None:
-        """As Ray's proxy, which takes a cancellation for a client that has gone and just ends."""
+        """Like Ray's proxy, take a cancellation for a client that left, and just end."""
         try:
             await asyncio.sleep(60)
         except BaseException:
@@ -179,7 +179,7 @@ def test_websockets_are_left_alone():
 def test_ray_accepts_the_middleware_named_in_the_variable():
     environ = {"RAY_SERVE_ENABLE_DIRECT_INGRESS": "0"}
     proxy.configure(environ)
-    assert environ["RAY_SERVE_ENABLE_DIRECT_INGRESS"] == "0"  # the operator's own
+    assert environ["RAY_SERVE_ENABLE_DIRECT_INGRESS"] == "0"  # set by the operator
     module, name = environ["RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"].split(":")
     assert module == proxy.__name__ and getattr(proxy, name) is middlewares
     assert validate_http_proxy_callback_return(middlewares())

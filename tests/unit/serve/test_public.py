@@ -1,4 +1,4 @@
-"""The public mode: readers without a key may ask, so much and no more; keys work beside it."""
+"""Public mode: readers without a key can query within limits, and keys still work."""
 
 import re
 import time
@@ -28,7 +28,7 @@ def statuses(asking: TestClient, times: int, **more: Any) -> list[int]:
     return [asking.post("/query", json=QUESTION, **more).status_code for _ in range(times)]
 
 
-# ---------------------------------------------------------------------------------------------- what readers may do
+# ---------------------------------------------------------------------------------------------- rights of readers
 
 
 def test_reader_asks_without_a_key(store: GuardedStore) -> None:
@@ -39,7 +39,7 @@ def test_reader_asks_without_a_key(store: GuardedStore) -> None:
     assert reading.post("/search/", json=QUESTION, follow_redirects=False).json()["hits"]
     store.hold_answer(answer["id"])
     rating = {"id": answer["id"], "rating": "up"}
-    assert reading.post("/feedback", json=rating).status_code == 404  # without a session nobody is known again
+    assert reading.post("/feedback", json=rating).status_code == 404  # without a session, nobody is recognized later
     store.hold_shared_answer(answer["id"])
     assert reading.post("/feedback", json=rating).status_code == 200
     assert reading.get("/collections").status_code == reading.get("/").status_code == 200
@@ -90,7 +90,7 @@ def test_proxy_on_loopback_makes_nobody_more_than_a_reader(store: GuardedStore) 
 
 def test_address_has_a_rate_and_is_told_when_to_retry(store: GuardedStore) -> None:
     assert statuses(client(store, address_rate=2), 3) == [200, 200, 429]
-    refused = client(store, address_rate=2).post("/query", json=QUESTION)  # by another replica
+    refused = client(store, address_rate=2).post("/query", json=QUESTION)  # through another replica
     assert refused.headers["Retry-After"] == "12" and "your address" in refused.json()["error"]
     assert statuses(client(store, "203.0.113.10", address_rate=2), 1) == [200]
 
@@ -132,7 +132,7 @@ def test_default_limits_apply_only_to_a_public_service_and_cors_is_closed() -> N
             protect(None, None, Policy(keys_required=required, cors_origins=["*"]))  # type: ignore[arg-type]
 
 
-# ---------------------------------------------------------------------------------------------- whose address
+# ---------------------------------------------------------------------------------------------- client addresses
 
 
 def scope(client: str | None, *forwarded: str) -> dict[str, Any]:
@@ -142,10 +142,10 @@ def scope(client: str | None, *forwarded: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("client", "forwarded", "network"), [
     ("203.0.113.9", [], "203.0.113.9"),
-    ("203.0.113.9", ["198.51.100.1"], "203.0.113.9"),  # nobody's proxy: its own claim
+    ("203.0.113.9", ["198.51.100.1"], "203.0.113.9"),  # not a trusted proxy: its own claim
     (PROXY, [], PROXY),
     (PROXY, ["198.51.100.1"], "198.51.100.1"),
-    (PROXY, ["198.51.100.1, 203.0.113.9"], "203.0.113.9"),  # the first was in the request already
+    (PROXY, ["198.51.100.1, 203.0.113.9"], "203.0.113.9"),  # the first was already in the request
     (PROXY, ["198.51.100.1", "203.0.113.9"], "203.0.113.9"),
     (PROXY, ["198.51.100.1, 10.0.7.7, 10.0.0.2"], "198.51.100.1"),
     (PROXY, ["nonsense"], PROXY),

@@ -1,4 +1,4 @@
-"""What was answered is written down behind the answer: nobody waits for it, and nothing fails with it."""
+"""Answers are recorded in the background: no request waits for it, and none fails because of it."""
 
 import contextlib
 import logging
@@ -41,7 +41,7 @@ def make_answer(id: str, **more: Any) -> Answer:
 
 
 class Ledger:
-    """A store that keeps what it is given, is away as often as told, and refuses questions that ask for "bad"."""
+    """A store that records its input, is unreachable as often as told, and refuses questions that contain "bad"."""
 
     def __init__(self, away: int = 0) -> None:
         self.rows: list[RecordedQuestion] = []
@@ -170,7 +170,7 @@ def test_outage_loses_nothing_that_fits_the_queue() -> None:
 def test_overflow_is_dropped_counted_and_logged_without_waiting(ledger, caplog):
     ledger.open.clear()  # the database hangs
     recorder = Recorder(ledger, most_waiting=5)
-    for n in range(200):  # would never end if it waited
+    for n in range(200):  # it would never end if it waited
         recorder.record(answered(str(n)) if n % 2 else RecordedQuestion(str(n), "why?", error="gone"))
     ledger.open.set()
     recorder.close()

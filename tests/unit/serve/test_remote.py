@@ -1,4 +1,4 @@
-"""Steps in other deployments: what Ray raises is said in the house's words, and a step's own errors arrive whole."""
+"""Steps in other deployments: Ray's errors are translated, and a step's own errors arrive unchanged."""
 
 import asyncio
 import pickle
@@ -43,7 +43,7 @@ TASK = Task("How?")
 
 
 class Response:
-    """What a handle's call gives: a result or an error, in time or never; counts how often it was cancelled."""
+    """The result of a handle's call: a value or an error, in time or never. Counts cancellations."""
 
     def __init__(self, *parts: Any, hang: bool = False) -> None:
         self.parts, self.hang, self.cancelled = list(parts), hang, 0
@@ -75,7 +75,7 @@ def died() -> RayActorError:
 
 
 def from_step(error: Exception) -> Exception:
-    """`error` as Ray raises it where the call was made."""
+    """Return `error` as Ray raises it in the caller."""
     return RayTaskError("aretrieve", "Traceback …", error).as_instanceof_cause()
 
 
@@ -84,7 +84,7 @@ def ask(*responses: Response, timeout_s: float = 5.0) -> Any:
 
 
 def answer_parts(*responses: Response, timeout_s: float = 5.0) -> list[str | AgentResult]:
-    """Return the parts of a remote agent's answer whose calls give `responses`."""
+    """Return the parts of a remote agent's answer whose calls return `responses`."""
     handle: Any = SimpleNamespace(answer=SimpleNamespace(remote=in_turn(*responses)))
     handle.options = lambda **_: handle
     like: Any = SimpleNamespace(name="strong", check=None)
@@ -101,7 +101,7 @@ def test_error_crosses_processes_completely(error: Exception) -> None:
         ask(Response(from_step(pickle.loads(pickle.dumps(error)))))
     assert type(raised.value) is type(error)
     assert str(raised.value) == str(error) and vars(raised.value).items() >= vars(error).items()
-    if not isinstance(error, LLMFailed | RerankFailed | NoSuchIndex):  # these three degrade the answer within
+    if not isinstance(error, LLMFailed | RerankFailed | NoSuchIndex):  # these three degrade the answer inside
         assert failure_of(raised.value) == failure_of(error)
 
 

@@ -1,4 +1,4 @@
-"""A new replica gets questions once its collections are loaded, but it does not wait for ever."""
+"""A new replica gets questions once its collections are loaded, but it does not wait forever."""
 
 import threading
 from typing import Any, cast
@@ -9,7 +9,7 @@ from serve.app import load_first
 
 
 class Loading:
-    """A retriever that has loaded once it may."""
+    """A retriever that finishes loading when allowed."""
 
     def __init__(self) -> None:
         self.may, self.has = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Requests made from the service's own OpenAPI schema, valid and broken ones: none is a server error."""
+"""Valid and invalid requests generated from the service's OpenAPI schema cause no server error."""
 
 from contextlib import suppress
 
@@ -12,7 +12,7 @@ from serve.routes import create_app
 
 @pytest.mark.parametrize("examples", [2, pytest.param(15, marks=pytest.mark.exhaustive)])
 def test_no_request_from_the_schema_is_a_server_error(examples: int) -> None:
-    # Imported here: it costs each worker seconds, and one of them runs this test.
+    # Imported here, because the import costs each worker seconds, and only one of them runs this test.
     import schemathesis
     from schemathesis.checks import not_a_server_error
 
@@ -32,6 +32,6 @@ def test_no_request_from_the_schema_is_a_server_error(examples: int) -> None:
 
     for operation in (found.ok() for found in schema.get_all_operations()):
         for mode in schemathesis.GenerationMode:
-            with suppress(Unsatisfiable):  # a request without parameters can't be a broken one
+            with suppress(Unsatisfiable):  # a request without parameters cannot be invalid
                 given(case=operation.as_strategy(generation_mode=mode))(answer)()
     assert {"/query", "/search", "/feedback", "/v1/chat/completions"} <= {case.operation.path for case in tried}

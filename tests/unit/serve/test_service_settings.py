@@ -1,4 +1,4 @@
-"""Each default and limit of the service has one home: its docs, its requests and its config file agree with it."""
+"""Each default and limit of the service is declared once; its docs, requests and config file agree."""
 
 import inspect
 from pathlib import Path

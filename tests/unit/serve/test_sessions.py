@@ -1,4 +1,4 @@
-"""Sessions of pages: how they are opened, renewed and ended, what they may ask, and whose answers are whose."""
+"""Page sessions: opening, renewal, end, allowed questions, and ownership of answers."""
 
 import asyncio
 import time
@@ -37,7 +37,7 @@ def asking(store: GuardedStore) -> TestClient:
 
 
 class Clock:
-    """A clock that is put forward by hand."""
+    """A clock that tests set forward."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -47,7 +47,7 @@ class Clock:
 
 
 def replica(clock: Clock, secret: bytes = b"s" * 32) -> SessionTokens:
-    """What one replica makes and reads tokens with."""
+    """Return one replica's maker and reader of tokens."""
     store = GuardedStore()
     store.secret = secret
     return SessionTokens(ServiceSecret(store, DatabaseThreads(1)), clock)
@@ -184,7 +184,7 @@ def test_unreachable_database_opens_nothing(store: GuardedStore) -> None:
         assert refused.status_code == 503 and refused.json()["kind"] == "unavailable" and refused.headers["Retry-After"]
 
 
-# ---------------------------------------------------------------------------------------------- whose is what
+# ---------------------------------------------------------------------------------------------- ownership
 
 
 def test_recorded_question_belongs_to_the_session(asking: TestClient, store: GuardedStore) -> None:
@@ -209,7 +209,7 @@ def test_session_of_a_reader_is_identified_only_by_its_id(store: GuardedStore) -
 
 @pytest.fixture
 def page_of_docs(store: GuardedStore, asking: TestClient) -> dict[str, str]:
-    """The headers of a page whose key may ask `docs` alone, beside another collection."""
+    """Return the headers of a page whose key allows only `docs`, of two collections."""
     store.publish("inside")
     store.keys[SITE] = replace(store.keys[SITE], collections=("docs",))
     return bearer(open_session(asking, SITE, DOCS), DOCS)

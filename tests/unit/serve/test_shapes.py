@@ -1,4 +1,4 @@
-"""JSON of too many values, or too deep, is refused before anything parses it; what is wrong is said in few words."""
+"""JSON with too many values or too much nesting is refused before any parser sees it, with a short reason."""
 
 import json
 import time
@@ -44,7 +44,7 @@ HOSTILE = {
 
 
 class Spy:
-    """Stands where bodies are parsed, and counts them."""
+    """Replaces the body parser and counts bodies."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
@@ -115,7 +115,7 @@ JSON = st.recursive(
 
 
 def count(value: Any) -> int:
-    """The values in JSON as `fault_of` counts: an empty list has one inside, as far as signs tell."""
+    """Count JSON values like `fault_of`, which looks only at punctuation and counts one value in an empty list."""
     inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     return 1 + sum(count(one) for one in inner) if inner else 1 + isinstance(value, list | dict)
 
@@ -146,11 +146,11 @@ def test_signer_announces_changes_of_one_collection() -> None:
     headers = {"X-Raydex-Signature": sign("rdw_secret", now, body), "X-Raydex-Timestamp": str(now)}
     assert asking.post(CHANGED, content=body, headers=headers).status_code == 200 and spy.bodies == [body]
     assert [key.sees(name) for key in spy.keys for name in ("docs", "other")] == [True, False]
-    assert not SIGNED.sees("docs")  # what nobody has checked
+    assert not SIGNED.sees("docs")  # nobody has verified it
 
 
 def test_only_the_first_of_many_mistakes_are_listed() -> None:
-    """And work is done for these alone: each costs a look at all names."""
+    """Only these take work: each one needs a look at all names."""
     headers = {**bearer(SECRET), "Content-Type": "application/json"}
     reply = client(guarded(GuardedStore())).post("/feedback", content=fields(MOST_FIELDS), headers=headers)
     assert reply.status_code == 422 and reply.json()["error"].startswith("id is missing")

@@ -1,4 +1,4 @@
-"""What is sent between machines is signed as other programs sign it, and a signature is worth nothing later."""
+"""Messages between machines are signed in the common format, and a signature expires."""
 
 import pytest
 

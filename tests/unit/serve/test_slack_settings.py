@@ -1,4 +1,4 @@
-"""The settings of the Slack bot: what can't be used is said with its place, and the manifest asks for what it needs."""
+"""The Slack bot's settings: faults are reported with their location, and the manifest requests its scopes."""
 
 import sys
 from pathlib import Path
@@ -29,7 +29,7 @@ def written(folder: Path, text: str) -> str:
 
 def test_bot_without_its_package_says_what_to_install(monkeypatch):
     check_installed()
-    monkeypatch.setitem(sys.modules, "slack_bolt", None)  # as Python sees a package that is not there
+    monkeypatch.setitem(sys.modules, "slack_bolt", None)  # how Python represents a missing package
     with pytest.raises(SlackRefused, match=r"`pip install 'raydex\[slack\]'`"):
         check_installed()
 

@@ -1,4 +1,4 @@
-"""Markdown becomes mrkdwn within Slack's limits, which can ping nobody; a question names no person."""
+"""Markdown becomes mrkdwn within Slack's limits and pings nobody, and a question names no person."""
 
 import re
 
@@ -152,7 +152,7 @@ def test_table_output_grows_with_its_cell_contents_only() -> None:
     assert short == "```\na | b | c\n--+---+--\n1\n1 | 2 | 3\n```"
     long = "x" * 500
     assert rendered(f"|a|b|\n|-|-|\n|{long}|c|\n|d|e|").endswith(f"\n{long} | c\nd{' ' * (MOST_WIDTH - 1)} | e\n```")
-    wide = f"{'|a' * 5_000}|\n{'|-' * 5_000}|\n" + "|x|\n" * 5_000  # 25 million cells, were each row filled up
+    wide = f"{'|a' * 5_000}|\n{'|-' * 5_000}|\n" + "|x|\n" * 5_000  # 25 million cells if each row were filled
     assert sum(len(one.text) for one in to_fragments(wide, {})) < 100_000
 
 

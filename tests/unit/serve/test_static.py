@@ -1,4 +1,4 @@
-"""The files of the pages: small, cached, compressed, and the same in every place where they are named."""
+"""The pages' files are small, cached and compressed, and every reference to them agrees."""
 
 import gzip
 import json
@@ -35,7 +35,7 @@ def test_page_knows_the_available_languages() -> None:
 
 SAID = re.compile(r"""\b(?:say|parts)\((?:[^()"]*\? )?"(\w+)"(?: : "(\w+)")?""")
 PROSE = re.compile(r"""["`][A-Z][a-z']+(?:["….]| [a-z(“$])""")
-# Comments, names of keys, and what the console says to those who set the widget up.
+# Comments, names of keys, and console messages for people who set up the widget.
 NOT_READ = re.compile(r"""^\s*(?:\*|//|/\*)|// |console\.|new Error\(|[!=]== "|Bearer |warn\(|(?:valid|among)\(""")
 
 

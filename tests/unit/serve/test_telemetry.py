@@ -1,4 +1,4 @@
-"""What an operator sees: every request has an id, is counted by its route, and is one line that holds no secret."""
+"""Telemetry for operators: every request has an id, is counted by route, and is one log line without secrets."""
 
 import asyncio
 import io
@@ -20,7 +20,7 @@ from serve.telemetry import Metrics, Telemetry, look_at_freshness, request_id
 
 
 class CountingMetrics(Metrics):
-    """Metrics that are kept here and not sent to Ray."""
+    """Metrics that are recorded here instead of sent to Ray."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, int]] = []
@@ -95,7 +95,7 @@ def test_client_that_leaves_before_its_reply_is_counted_as_gone() -> None:
 
 @pytest.fixture
 def lines() -> Any:
-    """What `serve` logs, as the objects of its JSON lines."""
+    """Return the objects in the JSON lines that `serve` logs."""
     stream = io.StringIO()
     loggers = [logging.getLogger(name) for name in LOGGERS]
     before = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]

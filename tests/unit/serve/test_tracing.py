@@ -1,4 +1,4 @@
-"""Traces: a question is one trace from its request to the calls of models, and costs nothing where nobody looks."""
+"""Traces: a question is one trace from its request to the model calls, and costs nothing without a collector."""
 
 import json
 import logging
@@ -58,12 +58,12 @@ def service(llm: ScriptedLLM, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def ask(service: TestClient, path: str = "/query", **headers: str) -> Any:
-    """The reply to QUESTION, once all of its spans have ended."""
+    """Return the reply to QUESTION once all of its spans have ended."""
     return service.post(path, json={"question": QUESTION}, headers=headers).raise_for_status()
 
 
 def calls(collector: Collector) -> list[SentSpan]:
-    """The calls of models."""
+    """Return the spans of model calls."""
     return [span for span in collector.spans if span.kind == CLIENT]
 
 
@@ -126,7 +126,7 @@ def test_request_without_a_trace_starts_one_and_a_stream_names_it(service: TestC
 def test_no_text_is_sent_unless_enabled(service: TestClient, llm: ScriptedLLM) -> None:
     with traced() as collector:
         ask(service)
-        llm.default = Reply(status=400, error="How are csv files loaded?")  # as a server that quotes the prompt
+        llm.default = Reply(status=400, error="How are csv files loaded?")  # like a server that quotes the prompt
         ask(service)
     llm.default = Reply()
     sent = b"".join(post.body for post in collector.posts)
@@ -165,7 +165,7 @@ def test_unsampled_trace_is_not_sent_and_the_model_is_told(service: TestClient, 
 def test_hanging_collector_delays_neither_answer_nor_shutdown(service: TestClient) -> None:
     with ScriptedServer({"/v1/traces": lambda _: HANG}) as hanging, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", hanging.url)
-        patch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")  # it hangs while the question is asked
+        patch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")  # it hangs during the question
         patch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.1")
         before = set(threading.enumerate())
         tracing.start(os.environ)
@@ -173,7 +173,7 @@ def test_hanging_collector_delays_neither_answer_nor_shutdown(service: TestClien
         assert ask(service).json()["answer"]
         tracing.stop(within_s=0.01)
         assert not hanging.over.is_set()
-    sending.join()  # else it says in the middle of other tests what it could not send
+    sending.join()  # otherwise it logs failures in the middle of other tests
 
 
 def test_step_in_another_process_continues_the_trace() -> None:

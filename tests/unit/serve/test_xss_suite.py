@@ -1,7 +1,7 @@
-"""XSS suite: 80 payloads and more go from a page through chunks and answers to what a client shows; nothing runs.
+"""XSS suite: more than 80 payloads go from a page through chunks and answers to a client, and none runs.
 
-The answer is rendered as Markdown with raw HTML switched on, the most dangerous client there is, and parsed.
-The suite with a real browser and the service's own page is tests/integration/serve/test_xss_in_the_page.py.
+The answer is rendered as Markdown with raw HTML enabled, the most dangerous kind of client, and parsed. The suite with
+a real browser and the service's own page is tests/integration/serve/test_xss_in_the_page.py.
 """
 
 import re
@@ -28,7 +28,7 @@ MARKDOWN = MarkdownIt("gfm-like", {"html": True, "linkify": False})
 DOCS = resources.files("serve").joinpath("web", "docs.html").read_text("utf-8")
 OWN = {name: file.plain.decode() for name, file in FILES.items() if name.endswith(".js") and "vendor" not in name}
 SCRIPTS = {**OWN, "docs.html": "".join(re.findall(r"<script>(.*?)</script>", DOCS, re.DOTALL))}
-# Ways in which text becomes markup or code.
+# Ways to turn text into markup or code.
 SINKS = (
     "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "srcdoc", "eval(", "Function(", "DOMParser",
     "createContextualFragment", "setHTML", "javascript:", "location =", "location.href =",
@@ -37,7 +37,7 @@ SINKS = (
 
 
 class ObedientModel:
-    """A model that repeats all that it reads, and cites it."""
+    """A model that repeats and cites everything it reads."""
 
     model, context_window, context_share, max_tokens = "obedient", 100_000, 0.5, 1_000
 
@@ -54,7 +54,7 @@ class ObedientModel:
 
 
 def answers(payload: str) -> Iterator[str]:
-    """Yield every text that a client may show as Markdown: quoted, by a model, by a person; sources in each place."""
+    """Yield every text that clients show as Markdown: quoted, by a model, by a person, with sources in any place."""
     book = PoisonedAnswers()
     book.payload = payload
     for model, verified in ((None, False), (ObedientModel(), False), (None, True)):
@@ -82,7 +82,7 @@ def test_no_payload_runs_in_an_answer(name: str, payload: str) -> None:
 
 
 def test_payloads_are_in_the_chunks_used_for_answers(request: pytest.FixtureRequest) -> None:
-    """Else the suite would show nothing."""
+    """Otherwise the suite would prove nothing."""
     rows = []
     for kind, payloads in KINDS.items():
         kept = sum(_squeeze(p) in _squeeze(" ".join(hit.text for hit in hits_of(p))) for p in payloads)
@@ -94,7 +94,7 @@ def test_payloads_are_in_the_chunks_used_for_answers(request: pytest.FixtureRequ
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_script_has_no_unsafe_sink(name: str) -> None:
     assert [sink for sink in SINKS if sink in SCRIPTS[name]] == []
-    assert re.findall(r'import\((?!"\./|new URL\().*', SCRIPTS[name]) == []  # modules come from beside this one
+    assert re.findall(r'import\((?!"\./|new URL\().*', SCRIPTS[name]) == []  # modules are loaded from the same folder
 
 
 @pytest.mark.parametrize("path", ["/", "/a/an-answer", "/docs"])

@@ -1,4 +1,4 @@
-"""A file or folder appears when it is whole, replaces what was there, and leaves nothing beside it."""
+"""A file or folder appears when it is complete, replaces the old one, and leaves nothing next to it."""
 
 import stat
 from pathlib import Path

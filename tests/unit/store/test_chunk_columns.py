@@ -1,4 +1,4 @@
-"""The columns of a chunk are declared once, and what the records offer agrees with them."""
+"""A chunk's columns are declared once, and the records' fields agree with them."""
 
 from dataclasses import fields
 
@@ -6,7 +6,7 @@ from pipelines.records import Chunk, Hit
 from pipelines.store import StagedPage
 from pipelines.store.chunks import CHUNK_COLUMNS, Column
 
-# What the chunk tables of the first release have, in this order: dumps of that time hold them without their names.
+# The first release's chunk columns in order. Its dumps have the values without column names.
 FIRST = [
     "id", "url", "anchor", "anchors", "title", "headings", "ordinal", "text", "text_hash", "embed_hash", "tokens",
     "tags", "version", "language",

@@ -1,4 +1,4 @@
-"""A misspelt DATABASE_URL is a message of every command that says what is wrong, and holds nothing of the password."""
+"""Every command explains a misspelled DATABASE_URL without showing any part of the password."""
 
 import logging
 from pathlib import Path
@@ -36,10 +36,10 @@ WORDS = {
     "train": ["embedder", "--collection", "x", "--dataset", "questions.jsonl", "--out", "embedder"],
 } | {verb: ["x"] for verb in ("publish", "rollback", "prune", "drop")}
 WORDS |= {verb: ["x.yaml"] for verb in ("nightly", "plan", "report")}
-# Three do not read it: one asks the service, one runs the embedded Postgres, one hands it to a cluster. The doctor has
-# tests of its own.
+# Three commands do not read it: one asks the service, one runs the embedded Postgres, one passes it to a cluster. The
+# doctor has its own tests.
 WITHOUT_DATABASE = {"slack", "database", "doctor", "submit"}
-WAITING = {"serve", "demo"}  # for a server that may be starting, also for a host that does not exist
+WAITING = {"serve", "demo"}  # they wait for a server that may be starting, even on an unknown host
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS.keys() - WITHOUT_DATABASE))
@@ -50,7 +50,7 @@ def test_no_command_repeats_the_password_of_a_misspelled_url(verb, tmp_path, cap
     (tmp_path / "sweep.yaml").write_text(f"collection: x\ndataset: {tmp_path}/questions.jsonl\ngrid: {{k: [3, 5]}}\n")
     (tmp_path / "x.yaml").write_text("name: x\nsites:\n  - start_urls: [https://x.test/]\n")
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("RAYDEX_DEBUG", "1")  # tracebacks too
+    monkeypatch.setenv("RAYDEX_DEBUG", "1")  # include tracebacks
     monkeypatch.setattr("pipelines.store.DATABASE_PATIENCE_S", 0.1)
     for name, url in MISSPELT.items():
         if verb in WAITING and name == "no such host":

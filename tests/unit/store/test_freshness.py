@@ -1,4 +1,4 @@
-"""What is said of a collection's freshness, and what is warned of."""
+"""Messages about a collection's freshness, and warnings."""
 
 from datetime import UTC, datetime, timedelta
 

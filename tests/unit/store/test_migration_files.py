@@ -1,4 +1,4 @@
-"""The files of the schema: numbered without a gap, each number once."""
+"""The schema's files are numbered without a gap, each number once."""
 
 import pytest
 

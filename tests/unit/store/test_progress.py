@@ -25,7 +25,7 @@ def test_temporary_messages_share_one_terminal_line_that_is_cleared():
     subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, stderr=theirs, check=True)
     os.write(theirs, b"END")
     shown = ""
-    while not shown.endswith("END"):  # a terminal hands over as much as has come
+    while not shown.endswith("END"):  # a terminal returns only the available output
         shown += os.read(ours, 10_000).decode()
     os.close(theirs)
     os.close(ours)
@@ -72,7 +72,7 @@ def test_no_time_is_estimated_too_early_and_none_is_left_at_the_end():
     assert pace().seconds_left(10) is None
     assert pace((0, 1), (1, 2)).seconds_left(100) is None
     assert pace(*((second, second / 10) for second in range(10))).seconds_left(100) is None
-    assert pace((0, 10), (1, 10), (2, 10), (3, 10)).seconds_left(100) is None  # nothing moves
+    assert pace((0, 10), (1, 10), (2, 10), (3, 10)).seconds_left(100) is None  # no progress
     assert pace((0, 10)).seconds_left(10) == 0.0
 
 

@@ -1,4 +1,4 @@
-"""Crawler and language model client read the same Retry-After."""
+"""Crawler and language model client share the parser of Retry-After."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The settings of the embedded Postgres follow the machine and the data."""
+"""The embedded Postgres's settings follow the machine and the data."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_folder_size_counts_files_at_any_depth(tmp_path):
 
 
 def test_build_keeps_to_the_limit_of_a_small_machine():
-    """A database of one's own has Postgres's 64 MB; the keeper's limit is a share of the memory that there is."""
+    """A database of the user's own has Postgres's 64 MB; the keeper's limit is a share of the machine's memory."""
     chunks = {"chunks": 10**6, "vector_bytes": 1544}
     assert _memory_of_build(**chunks, allowed=64 * MIB, strict=False) == f"{LEAST_LIMIT >> 10}kB"
     assert _memory_of_build(**chunks, allowed=4 * GIB, strict=False) == "2452254kB"
@@ -60,7 +60,7 @@ def test_container_memory_is_its_limit_in_either_version_of_cgroups(tmp_path):
     whole = memory_within([second, first])
     assert whole > 64 * MIB
     second.write_text("max\n")
-    first.write_text("9223372036854771712\n")  # what the first version says for no limit
+    first.write_text("9223372036854771712\n")  # version 1 writes this for no limit
     assert memory_within([second, first]) == whole
     first.write_text(f"{64 * MIB}\n")
     assert memory_within([second, first]) == 64 * MIB

@@ -1,4 +1,4 @@
-"""A running service is found in its home by whoever asks; one that has ended, or was killed, is not."""
+"""A running service can be found in its home folder; a stopped or killed one cannot."""
 
 import signal
 import subprocess

@@ -10,7 +10,7 @@ import pytest
 from pipelines.text.languages import ENGLISH, LANGUAGES, choose_language, plural_form, read_texts, say, say_beside
 
 ROOT = Path(__file__).parents[3]
-# The forms of a text by its number, by Unicode's plural rules.
+# Plural forms by Unicode's rules.
 FORMS = {
     **dict.fromkeys(("de", "en", "es", "fr", "it", "nl", "pt"), ("one", "other")),
     **dict.fromkeys(("ja", "ko", "zh"), ("other",)),

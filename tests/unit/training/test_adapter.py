@@ -1,4 +1,4 @@
-"""The query adapter: only an accepted one of this model is used, and what it learned helps questions it never saw."""
+"""The query adapter: only an accepted one for this model is used, and its map helps unseen questions."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ CARD = {"kind": "query-adapter", "version": 1, "accepted": True, "base": {"ident
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Small sums are slower on several threads, most of all where others compute too."""
+    """Use one thread: small sums are slower on several threads, most of all when others compute too."""
     import torch
 
     threads = torch.get_num_threads()
@@ -32,7 +32,7 @@ def one_thread() -> Iterator[None]:
 
 
 def save_adapter(folder: Path, matrix: Any = None, **card: Any) -> Path:
-    """An adapter's folder with that card."""
+    """Save an adapter's folder with that card."""
     folder.mkdir(exist_ok=True)
     QueryAdapter(np.eye(8, dtype=np.float32) if matrix is None else matrix, "hash:8").save(folder)
     (folder / "card.json").write_text(json.dumps(CARD | card))
@@ -101,7 +101,7 @@ def test_unusable_configured_adapter_stops_the_startup(tmp_path: Path) -> None:
 
 
 def rotated_world(questions: int, seed: int = 0) -> tuple[Any, Any, list[list[int]]]:
-    """Questions that lie where their chunk is, turned by one rotation that is the same for all."""
+    """Return questions at the position of their chunk, all turned by the same rotation."""
     rng = np.random.default_rng(seed)
     chunks = rng.normal(size=(60, 8)).astype(np.float32)
     chunks /= np.linalg.norm(chunks, axis=1, keepdims=True)

@@ -28,7 +28,7 @@ def test_no_page_or_question_is_in_two_folds():
     pages = [{page_of(s) for place in part for s in examples[place].sources} for part in parts]
     assert sum(map(len, pages)) == len(set().union(*pages))
     of_twenty = next(part for part in parts if 20 in part)
-    assert 61 in of_twenty  # the same question, differently written
+    assert 61 in of_twenty  # the same question in other words
     again, other = (group_folds(page_groups(examples), 4, seed) for seed in (1, 2))
     assert [part.tolist() for part in parts] == [part.tolist() for part in again] != [part.tolist() for part in other]
 
@@ -46,7 +46,7 @@ def test_impossible_folds_are_refused(n):
         (["How do I tune a model with Ray Tune?", "how do i tune model with ray tune"], 1),
         (["a b c d e f g h i j", "a b c d e f g h i k", "a b c d e f g h l k"], 1),  # a chain of near-duplicates
         (["What is Ray?", "How do I tune a model with Ray Tune?"], 2),
-        (["what is ray tune", "what is ray serve"], 2),  # which share some words only
+        (["what is ray tune", "what is ray serve"], 2),  # these share only some words
         (["???", "…"], 1),  # without a word
     ],
 )

@@ -1,4 +1,4 @@
-"""The flags of `raydex train`: each plan declares its own, with their defaults."""
+"""The flags of `raydex train`: each plan declares its own flags and defaults."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Training an embedding model: it learns from right answers, is judged on pages not seen, is used if it gained."""
+"""Training an embedding model: it learns from right answers, is judged on unseen pages, and is used if better."""
 
 import json
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ def test_triples_have_the_reference_section_and_the_requested_negatives() -> Non
 
     (triple,) = mine(example("what is beta", "a#deep"), CHUNKS)
     assert triple.question == "what is beta"
-    assert triple.positive == "a > top > deep\nbeta"  # with its headings, none twice
+    assert triple.positive == "a > top > deep\nbeta"  # with its headings, without duplicates
     assert [text.splitlines()[-1] for text in triple.negatives] == ["gamma", "delta"]
     assert mine(example("?", "a#deep"), CHUNKS[:3]) == []
 
@@ -108,7 +108,7 @@ def test_no_page_is_in_both_training_and_held_out_set() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_held_out_text_is_not_learned_from_its_copy_on_another_page(seed: int) -> None:
-    pages = [chunk(f"p{n}", f"text {n // 2}", "s") for n in range(40)]  # each text stands on two pages
+    pages = [chunk(f"p{n}", f"text {n // 2}", "s") for n in range(40)]  # each text is on two pages
     corpus, examples = Corpus(pages), [example(f"question {n}", f"p{n}#s") for n in range(40)]
     train, held_out = split(examples, corpus, seed)
     learned, kept = ({n // 2 for n in part} for part in (train, held_out))
@@ -144,7 +144,7 @@ def test_scores_before_and_after_follow_from_the_ranks() -> None:
 def test_only_a_significant_gain_is_accepted() -> None:
     assert judge_ranks([0] * 40, [1] * 20 + [0] * 20).accepted
     assert not judge_ranks([1] * 20 + [0] * 20, [1] * 20 + [0] * 20).accepted
-    assert not judge_ranks([0] * 20 + [1] * 20, [1] + [0] * 19 + [1] * 20).accepted  # one of forty: may be chance
+    assert not judge_ranks([0] * 20 + [1] * 20, [1] + [0] * 19 + [1] * 20).accepted  # one of forty may be chance
     assert not judge_ranks([1] * 40, [0] * 40).accepted
 
 
@@ -176,7 +176,7 @@ def test_card_shows_the_training_data_and_whether_the_model_is_usable(tmp_path: 
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Any:
-    """A new model of a few thousand weights, as sentence-transformers loads it."""
+    """Return a new model of a few thousand weights that sentence-transformers can load."""
     return load_model(str(tiny_model(tmp_path)))
 
 
@@ -188,7 +188,7 @@ def test_rejected_model_is_not_loaded(tiny: Any, tmp_path: Path) -> None:
     with pytest.raises(ModelNotAccepted, match="--accept"):
         load_tokenizer(str(folder))
     write_verdict(folder, [0] * 40, accept=True)
-    assert load_tokenizer(str(folder)).identity == identity  # the card decides no vector
+    assert load_tokenizer(str(folder)).identity == identity  # the card changes no vector
 
 
 def test_ranks_equal_those_of_the_evaluator(tiny: Any, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_missing_libraries_are_named_before_any_cost(monkeypatch: pytest.MonkeyP
         fine_tune(None, [Triple("q", "p", ("n",))], EmbedderPlan(), Path())
 
 
-# Words that a model of random weights can tell apart after a few steps.
+# Words that a model with random weights can distinguish after a few steps.
 WORDS = ("one", "two", "red", "sun")
 LEARNED = [Triple(f"question {word}", f"answer {word}", ("nothing of the kind",)) for word in WORDS]
 
@@ -281,7 +281,7 @@ def test_corpus_word_becomes_one_token_starting_at_the_mean_of_its_pieces(tiny: 
     base = load_tokenizer(str(tmp_path / "tiny"))
     texts = ["KubeRay schedules, kuberay"] * 15 + ["one unfathomableword"]
     corpus = Corpus([chunk(f"p{n}", text) for n, text in enumerate(texts)])
-    assert new_words(corpus, base, 5) == ("kuberay",)  # "schedules" is met 15 times
+    assert new_words(corpus, base, 5) == ("kuberay",)  # "schedules" occurs 15 times
     assert new_words(corpus, base, 0) == ()
     weights = tiny[0].auto_model.get_input_embeddings().weight.detach().clone()
     pieces = tiny.tokenizer("kuberay", add_special_tokens=False)["input_ids"]

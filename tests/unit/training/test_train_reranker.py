@@ -1,4 +1,4 @@
-"""Training a cross-encoder: what it learns from, and a real small training that goes on where it stopped."""
+"""Training a cross-encoder: its training data, and a real small training that resumes where it stopped."""
 
 import importlib.util
 from dataclasses import replace
@@ -76,7 +76,7 @@ TRIPLES = [Triple("how", "right " * n, ("wrong a " * n, "wrong b " * n)) for n i
 
 
 def fine_tune(base, checkpoints, triples=TRIPLES, **plan):
-    """Return the number of steps."""
+    """Train, and return the number of steps."""
     return cross_encoder.fine_tune(
         cross_encoder.load_model(str(base)), triples, cross_encoder.RerankerPlan(**plan), checkpoints
     )

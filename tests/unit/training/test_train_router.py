@@ -1,4 +1,4 @@
-"""Training a router: curves against hand-computed values, the gate, the file."""
+"""Training a router: curves equal hand-computed values, the gate, the data file."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Training a tag classifier: labels by URL and by people, folds that share no page, a gate by the gain in hits."""
+"""Training a tag classifier: labels from URLs and people, folds without a shared page, a gate by gain in hits."""
 
 import json
 from dataclasses import replace
@@ -110,7 +110,7 @@ COUNT = 40
 
 
 def judged_data(right_place: int, **plan: Any) -> tags.TagData:
-    """Questions to two parts; the right hit is the one at `right_place` of three, and others are of the other part."""
+    """Return questions about two parts, with the right hit at `right_place` of three and others of the other part."""
     examples = [
         Example(f"{words} number{n}", (f"{PREFIX}{part}/{n}.html",))
         for n in range(COUNT)
