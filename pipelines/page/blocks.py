@@ -66,7 +66,7 @@ class MarkdownBlock:
 
 
 def read_blocks(markdown: str) -> tuple[MarkdownBlock, ...]:
-    """Return the blocks of a Markdown string in order. A list that starts a list item becomes a block of its own."""
+    """Return the blocks of a Markdown string in order. A list that starts a list item becomes a separate block."""
     lines = markdown.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # split lines the way the parser counts them
     return tuple(_blocks(_Lines(lines), _PARSER.parse("\n".join(lines))))
 

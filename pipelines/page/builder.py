@@ -219,7 +219,7 @@ class SectionBuilder:
     def entry(
         self, ids: Sequence[str], heading: str, terms: Sequence[Spans], *, linked: bool, endless: bool = False
     ) -> Iterator[bool]:
-        """Put the blocks added in this context into an entry: a section if links lead to it, else a list of terms.
+        """Put the blocks added in this context into an entry: a section if links lead to it, else a term's definition.
 
         Yields whether the entry is a section. An `endless` entry lacks its end tag, so headings may follow inside it.
         """
@@ -278,8 +278,8 @@ class SectionBuilder:
     def begin(self, title: str, words: int, following: int) -> bool:
         """Begin a section at a waiting anchor name, and return whether `title` becomes its heading.
 
-        `words` is the number of words at the anchor, `following` the number after it. Without a title, only a long text
-        begins a section.
+        `words` is the number of words at the anchor, `following` the number after them. Without a title, only a long
+        text begins a section.
         """
         innermost = self._innermost
         if title and following:

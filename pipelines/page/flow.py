@@ -88,7 +88,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class FlatBlock:
-    """A block of a section, prose, listing or table, that is split only where its kind allows it.
+    """A block of a section (prose, listing or table) that is split only where its kind allows it.
 
     `spans` is the text of a listing or the rows of a table. `head` is the table's header, which each part of a split
     table repeats. `under` are the paragraphs that the block belongs to, outermost first. `tight` prose follows them

@@ -1,6 +1,6 @@
 """Formats tables as terminal columns or Markdown, and finds their place on a page.
 
-Independent of where the results come from.
+Independent of the data in the tables.
 """
 
 import html

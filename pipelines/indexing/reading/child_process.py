@@ -143,7 +143,7 @@ def answer_calls(handle: int, memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(EOFError, OSError), Connection(handle) as pipe:
-        (function,) = pipe.recv()  # the owner hands over a function before the first call
+        (function,) = pipe.recv()  # the owner sends a function before the first call
         pipe.send(None)
         while True:
             match pipe.recv():

@@ -1,7 +1,7 @@
 """Finds the links, frames and the canonical URL of a page for the crawler.
 
-It scans the text once with linear-time patterns, so that no hostile page can stall the crawler. Links inside comments
-and scripts do not count. Independent of the page tree and the crawl scope.
+It scans the text once with linear-time patterns, so hostile pages cannot stall the crawler. Links inside comments and
+scripts do not count. Independent of the page tree and the crawl scope.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Completes sections that only introduce others with the titles of their subsections.
 
-The chunk of such a section would mean little without them. It uses only headings, anchors and blocks.
+Without these titles, the chunk of an introductory section would mean little. Uses only headings, anchors and blocks.
 """
 
 from collections.abc import Iterator, Sequence

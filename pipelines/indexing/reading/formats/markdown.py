@@ -237,7 +237,7 @@ def _docfx(state: StateInline, silent: bool) -> bool:
 
 
 def _xref(state: StateInline, silent: bool) -> bool:
-    """Parse `<xref:Type.Member>` as the member's name, with its type or full name if the reference asks for it."""
+    """Parse `<xref:Type.Member>` as the member's name, with its type or in full, depending on the reference."""
     found = _XREF.match(state.src, state.pos) if state.src[state.pos] == "<" else None
     if found is None:
         return False

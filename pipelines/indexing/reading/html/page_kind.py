@@ -50,7 +50,7 @@ class PageKind(NamedTuple):
     told: bool
 
     def needs_script(self, shown: int) -> bool:
-        """Return whether JavaScript fills the page, of whose content `shown` characters are readable."""
+        """Return whether JavaScript fills the page, given the number of readable characters `shown` in its content."""
         return shown < _LITTLE and (self.waits or (self.told and not shown))
 
 

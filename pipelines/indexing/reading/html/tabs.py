@@ -95,7 +95,7 @@ def _others(holder: Element, controls: Sequence[Element]) -> list[Element]:
 
 
 def _after(labels: Sequence[Element]) -> list[Element]:
-    """Return the element after each label, if each pair has its own box. A list of these boxes is not a text list."""
+    """Return the element after each label, if each pair has its own box. A list made of these boxes becomes divs."""
     boxes, found = [label.getparent() for label in labels], [label.getnext() for label in labels]
     panels = [panel for panel in found if panel is not None]
     if len(panels) < len(labels) or len(set(boxes)) < len(labels):
