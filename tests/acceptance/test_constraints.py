@@ -1,4 +1,4 @@
-"""constraints.txt installs on every Python and platform that the documentation names; what has no wheel is found."""
+"""constraints.txt installs on every documented Python and platform, and packages without a wheel are found."""
 
 import importlib.util
 import shutil
@@ -25,7 +25,7 @@ def checker() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def uv(tmp_path_factory: pytest.TempPathFactory, checker: ModuleType) -> str:
-    """uv in an environment of its own, if a package index has it."""
+    """Return uv in its own environment, if a package index has it."""
     folder = tmp_path_factory.mktemp("uv")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     installed = subprocess.run([folder / "bin/pip", "install", "-q", "uv"], capture_output=True, check=False)

@@ -1,6 +1,7 @@
-"""The image as its users run it: without rights, on a read-only root, through a kill and to a stop in time.
+"""The image as its users run it: unprivileged, on a read-only root, through a kill, and with a timely stop.
 
-`RAYDEX_IMAGE=raydex:0.1.0 make test-all`: of an image that deploy/docker/Dockerfile made; docs/docker.md says how.
+Run it with `RAYDEX_IMAGE=raydex:0.1.0 make test-all`, for an image made from deploy/docker/Dockerfile. docs/docker.md
+explains how.
 """
 
 import json
@@ -23,14 +24,14 @@ RIGHTS = ["--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", "--security-opt=no-ne
 
 
 def run_docker(*words: str) -> str:
-    """Return what a command says; its failure ends the test with what it said."""
+    """Run a docker command and return its output. Its failure ends the test with that output."""
     done = subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"docker {' '.join(words)}: {done.stderr}{done.stdout}"
     return done.stdout.strip()
 
 
 def ask() -> str:
-    """Return the first source of an answer, asked over the published port; why there is none yet."""
+    """Ask over the published port, and return the first source of the answer, or the reason why there is none yet."""
     try:
         address = run_docker("port", NAME, "8000/tcp")
         body = json.dumps({"question": "Which setting do replicas follow?"}).encode()
@@ -42,7 +43,7 @@ def ask() -> str:
 
 
 def wait_for(look: Callable[[], str], wanted: str) -> None:
-    """Look until what is wanted is there, which takes seconds on an idle machine."""
+    """Call `look` until it returns the wanted text, which takes seconds on an idle machine."""
     deadline = time.monotonic() + 100
     while (seen := look()) != wanted and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -51,7 +52,7 @@ def wait_for(look: Callable[[], str], wanted: str) -> None:
 
 @pytest.fixture
 def volumes(tmp_path: Path) -> Iterator[list[str]]:
-    """The volumes of a container NAME, which is removed at the end: its data, and a page to index."""
+    """Return the volumes of a container NAME, which is removed at the end: its data, and a page to index."""
     if not shutil.which("docker"):
         pytest.skip("docker is not installed")
     if subprocess.run(["docker", "info"], capture_output=True, check=False).returncode:
@@ -59,7 +60,7 @@ def volumes(tmp_path: Path) -> Iterator[list[str]]:
     if not IMAGE:
         pytest.skip("RAYDEX_IMAGE names no image: docs/docker.md says how one is built")
     (tmp_path / "scaling.md").write_text("# Scaling\n\nThe number of replicas follows the setting `target_requests`.\n")
-    tmp_path.chmod(0o755)  # the user of the image is another one
+    tmp_path.chmod(0o755)  # the image's user is a different one
     yield [f"--volume={NAME}:/var/lib/raydex", f"--volume={tmp_path}:/docs:ro"]
     for words in (["rm", "--force", NAME], ["volume", "rm", "--force", NAME]):
         subprocess.run(["docker", *words], capture_output=True, check=False)

@@ -1,8 +1,8 @@
-"""Every shell line of the pages about clusters runs as it is printed, in a fresh shell beside a head with a token.
+"""Every shell line on the pages about clusters runs as printed, in a new shell next to a head with a token.
 
-The head is that of deploy/start-cluster, on a machine with two addresses: a network namespace with a loopback and an
-interface, so that Ray's defaults hold (ports, the address that a client looks at). A line is run, or NOT_RUN says why
-it is not.
+deploy/start-cluster starts the head, on a machine with two addresses: a network namespace with a loopback and an
+interface, so that Ray's defaults apply (ports, and the address that a client looks for). Each line is run, or NOT_RUN
+says why it is not.
 """
 
 import os
@@ -29,7 +29,7 @@ PAGES = ("running", "serving", "operating")
 BIN = Path(sys.executable).parent
 START_S, LINE_S = 180.0, 240.0
 
-# What begins such a line, and why it is not run here.
+# The start of such a line, and the reason why it is not run here.
 NOT_RUN = {
     "raydex index https://docs.example.com/": "there is no such site: test_raydex.py crawls one of its own",
     "raydex serve": "runs until Ctrl-C: tests/integration/serve start it",
@@ -68,7 +68,7 @@ NOT_RUN = {
 
 
 def lines_of(page: str) -> list[str]:
-    """The shell lines of a page, without comments; a line that goes on is one."""
+    """Return a page's shell lines without comments, with continued lines joined."""
     text = (ROOT / "docs" / f"{page}.md").read_text()
     blocks = [
         body for kind, body in re.findall(r"^```(\w*)\n(.*?)^```", text, re.M | re.S) if kind in ("", "sh", "bash")
@@ -86,17 +86,17 @@ LINES = [(page, line) for page in PAGES for line in lines_of(page)]
 
 @dataclass
 class Machine:
-    """A machine with a head, and a person with a fresh shell on it."""
+    """A machine with a head, and a user with a new shell on it."""
 
     host: NetHost
     folder: Path
     variables: dict[str, str]
     flags: list[str]  # of the head
-    names: dict[str, str] = field(default_factory=dict)  # what stands for what a reader replaces
+    names: dict[str, str] = field(default_factory=dict)  # replacements for names that a reader replaces too
     head: "subprocess.Popen[bytes]" = field(init=False)
 
     def start_head(self) -> None:
-        """Start a head with Ray's own ports, and wait until its dashboard answers."""
+        """Start a head with Ray's default ports, and wait until its dashboard answers."""
         log = self.folder / "head.log"
         with log.open("w") as output:
             self.head = subprocess.Popen(
@@ -149,14 +149,14 @@ def machine(server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machin
 
 
 def test_each_documented_line_runs_or_has_a_reason_not_to() -> None:
-    """What nobody thought about is run, and fails if it can't be."""
+    """Lines that nobody listed are run, and fail if they cannot be."""
     assert [prefix for prefix in NOT_RUN if not any(line.startswith(prefix) for _, line in LINES)] == []
     ran = [line for _, line in LINES if is_run(line)]
     assert len(ran) > 25 and {"RAY_AUTH_MODE=token serve status", "raydex submit --status"} <= {*ran}
 
 
 def test_documented_lines_run_as_printed(machine: Machine) -> None:
-    """In the order of the pages, in shells without any export but DATABASE_URL; JOB is the first one's."""
+    """Runs them in page order, in shells with no export except DATABASE_URL. JOB is the first job."""
     failed = {}
     for page, line in LINES:
         if not is_run(line) or line.startswith("export DATABASE_URL=…"):
@@ -180,7 +180,7 @@ def test_documented_lines_run_as_printed(machine: Machine) -> None:
     ],
 )
 def test_clients_on_the_head_find_it_at_the_loopback_address(machine: Machine, line: str) -> None:
-    """Ray's own with the variables that running.md names, ours without."""
+    """Uses Ray's own client with the variables that running.md names, and ours without them."""
     done = machine.run(line)
     assert done.returncode == 0 and "Timed out" not in done.stdout, done.stdout
 
@@ -218,7 +218,7 @@ def test_stopped_job_is_interrupted_without_a_traceback(machine: Machine) -> Non
 
 
 def test_head_gets_its_ports_while_the_previous_head_shuts_down(machine: Machine) -> None:
-    """Ray keeps a node, and its ports, for 30 s after a SIGTERM; the second head had no dashboard then, or failed."""
+    """Ray keeps a node and its ports for 30 s after a SIGTERM, in which a second head had no dashboard, or failed."""
     before = machine.head
     before.terminate()
     machine.start_head()

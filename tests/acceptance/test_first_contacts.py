@@ -1,7 +1,7 @@
-"""The demo works at a first try on machines that are not ours: other accounts, folders, disks, networks and Pythons.
+"""The demo works on the first try on other machines: other accounts, folders, disks, networks and Pythons.
 
-Each row begins with a fresh clone and an empty HOME, goes as far as a cited answer without a language model, and ends
-by Ctrl-C. A row that this machine or account can't make skips, with the reason.
+Each row starts with a fresh clone and an empty HOME, continues to a cited answer without a language model, and ends
+with Ctrl-C. A row that this machine or account cannot create is skipped, with the reason.
 """
 
 import os
@@ -15,7 +15,7 @@ from kit.newcomers import Ground, ground, refused_demo, try_demo
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
-# An account that every Unix has, and that does not run the embedded Postgres of root.
+# An account on every Unix that does not run root's embedded Postgres.
 ORDINARY = "daemon"
 IS_ROOT = os.geteuid() == 0
 as_root = pytest.mark.skipif(not IS_ROOT, reason="only root makes such a place")
@@ -28,12 +28,12 @@ def land() -> Iterator[Ground]:
 
 
 def within(script: str) -> list[str]:
-    """Return the words that run a command after `script`, in the same process."""
+    """Return a command prefix that runs a command after `script` in the same process."""
     return ["bash", "-c", f'{script} && exec "$@"', "bash"]
 
 
 def own_mounts(*mounts: str) -> list[str]:
-    """Return the words that run a command which alone sees `mounts`. Skips where that can't be done."""
+    """Return a command prefix that runs a command with private `mounts`. Skips if that is impossible."""
     words = ["unshare", "--mount", *within(" && ".join(mounts))]
     done = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -58,7 +58,7 @@ def test_an_ordinary_account(land, umask):
 
 
 def test_path_with_spaces_and_non_latin_letters(land):
-    """In a locale of ASCII Python 3.11 itself can't read the path of an editable install."""
+    """In an ASCII locale, Python 3.11 itself cannot read the path of an editable install."""
     place = land.settle("Große Übersicht (neu)/мой raydex")
     place.environment = {"LANG": "C.UTF-8"}
     try_demo(place)
@@ -66,7 +66,7 @@ def test_path_with_spaces_and_non_latin_letters(land):
 
 @as_root
 def test_small_shared_memory(land):
-    """Half of what a container has by default."""
+    """Uses half of a container's default."""
     place = land.settle("shm/raydex")
     place.within = own_mounts("mount -t tmpfs -o size=32m tmpfs /dev/shm")
     try_demo(place)
@@ -82,7 +82,7 @@ def test_disk_with_just_enough_room(land):
 @as_root
 @pytest.mark.parametrize("room", ["8m", "64m", "110m"])
 def test_full_disk_is_reported_by_name(land, room):
-    """Too full for the database, for the log that it grows by, and for the model."""
+    """The disk is too full for the database, for its growing log, and for the model."""
     place = land.settle(f"full {room}/raydex")
     place.within = own_mounts(f"mount -t tmpfs -o size={room} tmpfs '{place.home}'")
     assert re.search("free space|No space left", refused_demo(place))
@@ -99,7 +99,7 @@ def test_no_network_after_the_install(land):
 
 @pytest.mark.parametrize("minor", [12, 13, 14])
 def test_newer_python_by_make_install(land, minor):
-    """The install itself, from a package index, with no compiler of its own in the environment."""
+    """Tests the install itself, from a package index, without a compiler in the environment."""
     python = shutil.which(f"python3.{minor}")
     if python is None:
         pytest.skip(f"no python3.{minor}")

@@ -1,7 +1,7 @@
-"""Jobs on a Ray cluster as a user submits them: a real head with a token, started by deploy/start-cluster.
+"""Jobs submitted to a Ray cluster by a user, with a real head and token, started by deploy/start-cluster.
 
-One cluster for all tests, with its own ports, folder and token; the two GPUs that it declares do not exist. Only what
-was started here is ended: `ray stop` would end every Ray of the machine.
+All tests share one cluster with its own ports, folder and token. The two GPUs that it declares do not exist. Only
+processes started here are ended: `ray stop` would end every Ray on the machine.
 """
 
 import json
@@ -31,14 +31,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadProcess]:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder of twelve pages with a section each."""
+    """Return a folder of twelve pages with one section each."""
     texts = {n: f"Nodes of kind {n} restart after {n} minutes." for n in range(12)}
     write_site(tmp_path, {f"page{n}": {f"part-{n}": text} for n, text in texts.items()})
     return tmp_path
 
 
 def test_submitted_job_publishes_into_the_database_passed_to_it(cluster, database_url, site):
-    """The collection file is found by its relative path in the uploaded folder; no environment is built."""
+    """The collection file is found by its relative path in the uploaded folder, and no environment is built."""
     done = cluster.run(
         RAYDEX, "submit", "index", "collections/ray.yaml", "--model", "hash:64", "--path", str(site),
         "--base-url", "https://docs.ray.io/en/latest/", "--json", DATABASE_URL=database_url,
@@ -82,7 +82,7 @@ def test_only_the_owner_can_read_the_token(cluster):
 
 
 def test_plain_ray_job_refuses_a_relative_folder(cluster):
-    """The working directory is a copy: what is read there may be old, and is not on other nodes."""
+    """The working directory is a copy: its files may be old, and other nodes do not have them."""
     done = cluster.run(
         str(RAY), "job", "submit", "--working-dir", ".", "--",
         "python", "-m", "jobs.reindex", "--path", "docs", "--base-url", "https://raydex.example/", "--model", "hash:64",
@@ -108,7 +108,7 @@ def test_declared_gpus_are_shared_by_fraction_and_missing_cuda_is_reported(clust
 
 
 def resources_of_newest_actors(cluster: HeadProcess) -> list[dict[str, float]]:
-    """What the embedding actors of the last job asked of Ray."""
+    """Return the resources that the last job's embedding actors requested."""
     listed = cluster.run(str(RAY), "list", "actors", f"--address={cluster.address}", "--detail", "--format=json")
     actors = [actor for actor in json.loads(listed.stdout) if "EmbedTexts" in actor["class_name"]]
     newest = max(actor["job_id"] for actor in actors)

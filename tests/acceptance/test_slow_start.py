@@ -1,4 +1,4 @@
-"""A Ray starts on a machine where the agent of its node takes longer than the 15 s that Ray itself would wait."""
+"""Ray starts on a machine where a node's agent takes longer than the 15 s of Ray's own time limit."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from kit.processes import eventually
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(300)]
 
-# What Python runs first: every agent of a node waits, as if it were that slow to load.
+# Code that Python runs first: every agent of a node waits, as if it loaded that slowly.
 SITECUSTOMIZE = """
 import sys, time
 if any(word.endswith(("dashboard/agent.py", "runtime_env/agent/main.py")) for word in sys.orig_argv):
@@ -28,7 +28,7 @@ with connect_ray() as cluster:
 
 @pytest.fixture
 def slow(tmp_path: Path) -> dict[str, str]:
-    """The variable with which agents are slow."""
+    """Return the variable that makes agents slow."""
     (tmp_path / "slow").mkdir()
     (tmp_path / "slow" / "sitecustomize.py").write_text(SITECUSTOMIZE)
     return {"PYTHONPATH": os.pathsep.join([str(tmp_path / "slow"), os.environ.get("PYTHONPATH", "")]).rstrip(":")}

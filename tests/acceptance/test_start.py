@@ -1,7 +1,7 @@
-"""docs/start.md as a newcomer follows it: its seven steps, read from the page, in order in an empty folder.
+"""docs/start.md as a newcomer follows it: its seven steps, read from the page, in order, in an empty folder.
 
-Only what this machine can't have is replaced: the install, which is the one that runs the test; the reader's site; the
-port; and Ollama, in whose place a scripted model answers.
+Only things that this machine lacks are replaced: the install, which is the one that runs the test; the reader's site;
+the port; and Ollama, whose place a scripted model takes.
 """
 
 import os
@@ -35,7 +35,7 @@ CRON = re.compile(r"(?:[\d*/,-]+ +){5}")
 
 
 def steps() -> dict[int, list[str]]:
-    """The lines to type of each step: those of its fenced blocks, and the commands of its tables, without remarks."""
+    """Return the lines to type for each step: its fenced blocks and the commands in its tables, without remarks."""
     parts = re.split(r"^## (\d)\. .*\n", PAGE, flags=re.MULTILINE)[1:]
     found = {}
     for number, text in zip(parts[::2], parts[1::2], strict=True):
@@ -46,12 +46,12 @@ def steps() -> dict[int, list[str]]:
 
 
 class Newcomer:
-    """A person with an empty folder, an empty home and the install on the PATH."""
+    """A person with an empty folder, an empty home folder and the install on PATH."""
 
     def __init__(self, folder: Path, changes: dict[str, str], **variables: str) -> None:
         self.folder, self.changes = folder / "empty", changes
         self.folder.mkdir()
-        for name in ("ollama", "claude"):  # what is not on this machine notes what it was called with
+        for name in ("ollama", "claude"):  # programs that this machine lacks record their arguments
             (folder / name).write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(folder / name))}.called\n')
             (folder / name).chmod(0o755)
         path = os.pathsep.join([str(Path(sys.executable).parent), str(folder), os.environ["PATH"]])
@@ -59,7 +59,7 @@ class Newcomer:
         self.running: subprocess.Popen[str] | None = None
 
     def type(self, line: str) -> str:
-        """Type a line; wait for its end, or until it is ready if it runs until Ctrl-C. Return what it printed."""
+        """Type a line and return its output. Wait for its end, or until it is ready if it runs until Ctrl-C."""
         for written, here in self.changes.items():
             line = line.replace(written, here)
         shell = subprocess.Popen(["bash", "-c", line], cwd=self.folder, env=self.environment, text=True,
@@ -78,7 +78,7 @@ class Newcomer:
         return said
 
     def press_ctrl_c(self) -> None:
-        """End what runs."""
+        """End the running command."""
         if self.running is not None:
             os.killpg(self.running.pid, signal.SIGINT)
             self.running.communicate(timeout=120)

@@ -1,7 +1,7 @@
-"""Small answers that unpack to much, never end, or cost a parser minutes: the crawl goes on and memory stays bounded.
+"""Small replies that unpack to gigabytes, never end, or stall a parser do not stop a crawl or exhaust memory.
 
-Each bomb is one page of a site and is fetched by a crawl of its own; hostile pages are then read as jobs read them. The
-tables have the time and the peak memory of the process that had to bear it.
+Each bomb is one page of a site and is fetched in its own crawl. Hostile pages are then read like in a job. The tables
+show the time and peak memory of the process that handled the bomb.
 """
 
 import gzip
@@ -29,8 +29,8 @@ pytestmark = [
 ]
 
 LEDGER = "tests.kit.page_ledger:FileLedger"
-MOST_CRAWLING_MB, MOST_READING_MB = 160, 1_024  # above what a harmless page takes
-QUIET_S = 15  # for an answer. The harmless pages need less on a busy machine too, and bombs that never end take as long
+MOST_CRAWLING_MB, MOST_READING_MB = 160, 1_024  # above the memory for a harmless page
+QUIET_S = 15  # for a reply. On a busy machine, harmless pages need less too; endless bombs always take this long
 LAUGHS = b'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a0 "ha">' + b"".join(
     b'<!ENTITY a%d "%s">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 10)
 )  # fmt: skip
@@ -38,7 +38,7 @@ OUTSIDE = b'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY f SYSTEM "file:///etc/pas
 
 
 def packed(kind: int, mib: int = 512) -> bytes:
-    """Return `mib` MiB of zeros, packed; `kind` is zlib's window bits."""
+    """Return `mib` MiB of compressed zeros. `kind` is zlib's window bits."""
     packer = zlib.compressobj(1, wbits=kind)
     return b"".join(packer.compress(bytes(1 << 20)) for _ in range(mib)) + packer.flush()
 
@@ -98,12 +98,12 @@ OFTEN = {
 
 
 def tiered(names: Iterable[str]) -> list[object]:
-    """Return the names as parameters; those that are not in OFTEN are of the exhaustive tier."""
+    """Return the names as parameters. Names outside OFTEN belong to the exhaustive tier."""
     return [pytest.param(name, marks=() if name in OFTEN else pytest.mark.exhaustive) for name in names]
 
 
 class PeakMemory:
-    """The most memory that any child of this process used in the body, in MB."""
+    """The peak memory of any child of this process in the block, in MB."""
 
     def __init__(self) -> None:
         self.mb = 0.0
@@ -120,14 +120,14 @@ class PeakMemory:
             thread.join()
 
     def _sample(self, over: threading.Event, before: set[int]) -> None:
-        while not over.wait(0.1):  # looking through all processes takes as long as some of these pages
+        while not over.wait(0.1):  # listing all processes takes as long as some of these pages
             for child in psutil.Process().children():
                 if child.pid not in before and not _is_fork(child.pid):
                     self.mb = max(self.mb, _peak_mb(child.pid))
 
 
 def _is_fork(pid: int) -> bool:
-    """Return whether the process is a copy of this one that has not started its program yet."""
+    """Return whether the process is a fork of this one that has not executed its program yet."""
     own = Path("/proc/self/cmdline").read_bytes()
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes() == own
@@ -160,7 +160,7 @@ def harmless_mb(tmp_path_factory: pytest.TempPathFactory, fetching: list[tuple[s
 
 
 def fetched(name: str, ledger: Path, rows: list[tuple[str, ...]]) -> float:
-    """Crawl a site with a bomb between two harmless pages; return the crawler's peak memory in MB."""
+    """Crawl a site with a bomb between two harmless pages, and return the crawler's peak memory in MB."""
     peak = PeakMemory()
     with Site({"/": page("/bomb", "/after"), "/after": page(), **FETCHED[name]()}) as site:
         began = time.monotonic()
@@ -238,7 +238,7 @@ READ: dict[str, tuple[bytes, str]] = {
     "notebook nested 100,000 deep": (b"[" * 100_000, "application/x-ipynb+json"),
     "PDF of itself": (b"%PDF-1.7\n" + b"1 0 obj<</Kids[1 0 R]/Type/Pages/Count 9>>endobj\n" * 999, "application/pdf"),
 }  # fmt: skip
-# Pages may hold such, a file in base64 for instance, and are read.
+# Real pages may contain these, for instance a base64 file, and are read.
 HARMLESS = {"a line of 4 MB", "a line of 4 MB of text", "Markdown, 20,000 backticks in a line"}
 
 
@@ -249,7 +249,7 @@ def test_reader_returns_text_or_says_why_not(reading, name):
     peak = PeakMemory()
     with peak.measured():
         reader = PageReader(read_page)
-        reader(Page("https://docs.test/", b"Some words.", "text/plain"))  # the process starts
+        reader(Page("https://docs.test/", b"Some words.", "text/plain"))  # this starts the process
         began = time.monotonic()
         try:
             document = reader(Page(f"https://docs.test/bomb{suffix}", body, content_type))

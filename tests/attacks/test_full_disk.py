@@ -1,7 +1,6 @@
-"""A full disk under Postgres: an error that says so, nothing lost, and the next run finishes the work.
+"""A full disk under Postgres is reported as such, loses nothing, and the next run finishes the work.
 
-Needs the right to mount a small tmpfs (root); without it the tests skip, and only the translation of the error, which
-needs none, is tested.
+Requires the right to mount a small tmpfs (root). Without it, only the translation of the error is tested.
 """
 
 import os
@@ -57,7 +56,7 @@ def small_disk() -> Iterator[Path]:
 
 
 def fill(folder: Path, left: int = LEFT_MB) -> Path:
-    """Leave so many MB free."""
+    """Leave that many MB free."""
     disk = os.statvfs(folder)
     ballast = folder / "ballast"
     with ballast.open("wb") as file:

@@ -1,7 +1,7 @@
-"""Hostile texts: nothing that reads answers, replies, questions or pages takes long for any, however it comes.
+"""Hostile texts slow down no reader of answers, replies, questions or pages, however they arrive.
 
-`make test` counts calls at small lengths, and `make test-all` measures the time of a processor up to 128,000
-characters. `python -m kit.answer_readers` in `tests` prints the table of all shapes.
+`make test` counts calls at small lengths. `make test-all` measures CPU time up to 128,000 characters. `python -m
+kit.answer_readers` in `tests` prints the table of all shapes.
 """
 
 import math
@@ -37,15 +37,15 @@ GROUPS = {
     "pages": PAGES,
 }
 READERS = {f"{kind}: {name}": read for kind, group in GROUPS.items() for name, read in group.items()}
-# Of a processor that others use too; a reader that reads its text again and again needs minutes for 128,000 characters.
+# On a CPU that others use too. A reader that rereads its text needs minutes for 128,000 characters.
 BOUND_S, TELLING_S, MOST_GROWTH = 10.0, 0.5, 1.5
-QUESTION_S = 0.5  # ten times what the slowest takes
+QUESTION_S = 0.5  # ten times the slowest one
 PATTERN_S = 0.3  # linear patterns take a thousandth
-SHORT, SHORT_PAGE, TIMES = 400, 800, 4  # a page of less fits into a chunk, and is not cut
-MOST_CALLS_MORE, FEW_CALLS = TIMES**1.4, 10_000  # 16 times as many calls if the time grows with the square
+SHORT, SHORT_PAGE, TIMES = 400, 800, 4  # a shorter page fits into a chunk and is not cut
+MOST_CALLS_MORE, FEW_CALLS = TIMES**1.4, 10_000  # quadratic time means 16 times as many calls
 OFTEN = dict(list(THIRTY.items())[::3])
-WARM = "Some words " * 300  # longer than a chunk: what is imported or filled once is not counted
-# Texts come in deltas of 4 here; the other ways, and pages of other types, are left to the exhaustive tier.
+WARM = "Some words " * 300  # longer than a chunk: excludes imports and first-use caches from the count
+# Texts arrive in deltas of 4 here. The exhaustive tier tests the other ways, and pages of other types.
 SELDOM = {name for name in READERS if name.startswith("stages") and not name.endswith("deltas of 4")} | {
     f"pages: {name}" for name in PAGES if name not in ("HTML", "Markdown")
 }
@@ -87,7 +87,7 @@ def test_no_reader_takes_long_for_a_hostile_text(name: str, rows: list[tuple[str
     assert not {title: one for title, one in found.items() if is_fault(one)}
 
 
-# What a question, an answer, a reply or a message passes; methods with a bound of their own are tried up to it.
+# Readers of a question, an answer, a reply or a message. Methods with their own limit are tested up to it.
 READ_BY_ANYBODY = ("pipelines.answering.", "pipelines.llm.", "pipelines.insights.", "serve.")
 BOUNDED = {
     "pipelines.answering.conversation.background": background.LONGEST,

@@ -1,4 +1,4 @@
-"""kill -9 in every step of one night: the next command goes on with it, and it ends as an undisturbed one."""
+"""kill -9 in every step of one night: the next command resumes it, and it ends like an undisturbed night."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def test_night_killed_in_any_step_resumes_and_finishes(jobs, store, tmp_path, mo
     before = 0
     for number in range(len(STEPS)):
         begun = kill_from(number, nights.write())
-        assert begun[0] >= before and begun == list(range(begun[0], begun[-1] + 1))  # no step is done again
+        assert begun[0] >= before and begun == list(range(begun[0], begun[-1] + 1))  # no step is repeated
         before = begun[-1]
     result = nights()
     assert (result.code, result.summary["verdict"]) == (0, "published")
@@ -37,7 +37,7 @@ def test_night_killed_in_any_step_resumes_and_finishes(jobs, store, tmp_path, mo
 
 
 def kill_from(number: int, file: Path) -> list[int]:
-    """Start a night and kill it once it begins the step of this number or a later one; return those that it began."""
+    """Start a night and kill it once it begins this step or a later one, and return the steps that it began."""
     begun: list[int] = []
 
     def is_there(line: str) -> bool:
@@ -50,7 +50,7 @@ def kill_from(number: int, file: Path) -> list[int]:
 
 
 def kill_when(is_there: Callable[[str], bool], file: Path) -> None:
-    """Start a night and kill it once it writes such a line."""
+    """Start a night and kill it once it writes a matching line."""
     command = [sys.executable, "-m", "jobs.nightly", str(file)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as night:
         assert night.stderr

@@ -1,6 +1,6 @@
-"""A page of another site makes a reader's browser ask nothing of the service on their machine, and reads nothing of it.
+"""Another site's page cannot make a reader's browser change or read anything of the local service.
 
-In a real Chromium, against the service with its defaults: no key is needed from this machine.
+Uses a real Chromium and the service with its defaults: this machine needs no key.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, needs_browser]
 
 QUESTION = "JSON.stringify({question: 'How?'})"
 JSON = "{'Content-Type': 'application/json'}"
-# Each is an expression; its value is what the page could read.
+# Each is a JavaScript expression, whose value is the text that the page could read.
 ATTACKS = {
     "JSON": f"send('/query', {{headers: {JSON}, body: {QUESTION}}})",
     "JSON as plain text": f"send('/query', {{body: {QUESTION}}})",
@@ -82,7 +82,7 @@ class World:
 
     @property
     def changed(self) -> list[str]:
-        """The paths of the requests that came through to the application and may change something."""
+        """The paths of requests that reached the application and could change something."""
         return [asked.path for asked in self._app.asked if asked.method not in ("GET", "HEAD", "OPTIONS")]
 
     def open(self, url: str) -> None:
@@ -90,12 +90,12 @@ class World:
         self._app.asked.clear()
 
     def run(self, attack: str) -> Any:
-        """Return what an attack reads; one that is told nothing for seconds reads nothing."""
+        """Return the text that an attack could read. An attack without a reply for seconds reads nothing."""
         work = f"const base = '{self.url}'; {KIT} return await Promise.race([{attack}, pause(3000)]);"
         return self._browser.evaluate(f"(async () => {{ {work} }})().catch(error => '')")
 
     def ask_in_a_session(self, opening: str = "") -> Any:
-        """Open a session, by a request with such headers, and return what a question in it reads."""
+        """Open a session with a request with these headers, and return the text that a question in it could read."""
         opened = self.run(f"send('/session', {{{opening}}}).then(JSON.parse)")
         headers = f"{{'Content-Type': 'application/json', Authorization: 'Bearer {opened['token']}'}}"
         return self.run(f"send('/query/stream', {{headers: {headers}, body: {QUESTION}}})")
@@ -109,7 +109,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def world(browser: Browser, site: Site, request: pytest.FixtureRequest) -> Iterator[World]:
-    """A service with the defaults of `raydex serve`; with the parameter False, one that nothing protects."""
+    """A service with the defaults of `raydex serve`, or without any protection for the parameter False."""
     store = GuardedStore()
     store.keys[OTHER_SITE] = Key("other", ("ask",), origins=(site.url,))
     watched: Any = Witness(create_app(FakeEngine(store), store))  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ def world(browser: Browser, site: Site, request: pytest.FixtureRequest) -> Itera
 
 
 def elsewhere(site: Site) -> str:
-    """The page of the site under another name, whose origin no key is bound to."""
+    """Return the URL of the site's page under another host name, whose origin no key is bound to."""
     return site.url.replace("127.0.0.1", "localhost")
 
 

@@ -1,7 +1,8 @@
-"""Hundreds of reads while an index is published again and again: no error, no short result, no mixture of two states.
+"""Hundreds of reads during repeated publishes: no error, no short result, no mixture of two states.
 
-Reads go through the retriever, by vectors and BM25. Publishes build the index anew beside the live one, return to the
-one before, and prune what is retired. Those in place, and candidates: tests/integration/indexing/test_publish.py.
+Reads go through the retriever, by vectors and BM25. Publishes build a new index next to the live one, roll back to the
+previous one, and prune retired ones. tests/integration/indexing/test_publish.py covers publishes in place and
+candidates.
 """
 
 import itertools
@@ -26,7 +27,7 @@ THREADS, K = 4, 10
 
 
 def state(number: int) -> Site:
-    """The site as of a publish: every text names it."""
+    """Return the site as of a publish, whose number is in every text."""
     return {
         path: {anchor: f"{text} This is state {number}." for anchor, text in parts.items()}
         for path, parts in small_site(20).items()
@@ -34,7 +35,7 @@ def state(number: int) -> Site:
 
 
 class Readers:
-    """Threads that read until they have read `reads` times in all, and the publishing is over."""
+    """Threads that read until they have done `reads` reads in all and publishing has ended."""
 
     def __init__(self, retriever: Retriever, reads: int) -> None:
         self.ends: Counter[str] = Counter()
@@ -75,7 +76,7 @@ class Readers:
 
 
 def publish(workshop: Workshop, number: int) -> None:
-    """Publish another state: in place, anew, or by a return to the index before."""
+    """Publish another state: in place, as a new index, or by rolling back to the previous index."""
     store = workshop.store
     if number % 3 == 2:
         workshop.use("hash:64", chunk_size=200 + number)
@@ -101,7 +102,7 @@ def test_readers_never_notice_a_publish(database_url, tmp_path: Path, request, p
             with Readers(retriever, reads) as readers:
                 for number in range(1, publishes + 1):
                     publish(workshop, number)
-                    # More than the reads in flight: those after them began when the new state was there.
+                    # More than the reads in flight: later reads began when the new state was live.
                     enough = sum(readers.ends.values()) + max(THREADS + 1, reads // (2 * publishes))
                     while sum(readers.ends.values()) < enough:
                         time.sleep(0.01)

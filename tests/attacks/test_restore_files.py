@@ -1,6 +1,6 @@
-"""Restoring a file of a stranger: a clear refusal, nothing stored, nothing written, nothing run.
+"""Restoring an untrusted file: a clear refusal, and nothing stored, written or run.
 
-Each case changes one thing of a dump that is good.
+Each case changes one thing in a valid dump.
 """
 
 import builtins
@@ -27,14 +27,14 @@ Members = dict[str, bytes]
 
 
 class RunsWhenLoaded:
-    """Unpickling it writes a file."""
+    """Writes a file when unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return builtins.open, (f"{os.environ['RAYDEX_TEST_TARGET']}", "w")
 
 
 def manifest(**changes: Any) -> Callable[[Members], Members]:
-    """Change entries of the manifest; a dotted name is one inside another."""
+    """Change entries of the manifest. A dotted name is a nested entry."""
 
     def change(members: Members) -> Members:
         values = json.loads(members["manifest.json"])
@@ -54,12 +54,12 @@ def replaced(name: str, body: bytes) -> Callable[[Members], Members]:
 
 
 def cut(name: str, tail: bytes = b"") -> Callable[[Members], Members]:
-    """Leave out the end of a member, keep the stream's trailer."""
+    """Remove the end of a member, but keep the stream's trailer."""
     return lambda members: members | {name: members[name][: len(members[name]) // 2] + tail}
 
 
 def bigger_field(members: Members) -> Members:
-    """The first field says that it has 2 GiB."""
+    """Make the first field claim a size of 2 GiB."""
     body = bytearray(members["chunks"])
     body[21:25] = struct.pack(">i", 2**31 - 1)
     return members | {"chunks": bytes(body)}
@@ -104,7 +104,7 @@ CASES: dict[str, Callable[[Members], Members]] = {
     "a field of 2 GiB": bigger_field,
     "text for pages": replaced("pages", b"https://docs.test/\tok\t200\n"),
 }  # fmt: skip
-# The collections that these are restored into.
+# The collections into which these files are restored.
 HARMLESS = {"member ../../evil": "two", "member /tmp/raydex-evil": "three", "member ..\\evil": "four"}
 
 
@@ -113,7 +113,7 @@ report = table("restore files", ("tried", "held"))
 
 @pytest.fixture(scope="module")
 def store(server: DatabaseServer) -> Iterator[Store]:
-    """A store for all cases: what is refused leaves it as it was."""
+    """One store for all cases: a refused file leaves it unchanged."""
     with server.database() as url, Store(url) as store:
         Workshop(store, "one").reindex(small_site(3))
         yield store
@@ -149,7 +149,7 @@ def restored(store: Store, path: Path, name: str = "hostile") -> dict[str, int]:
 
 
 def stored(url: str) -> dict[str, Any]:
-    """Everything that a restore could change."""
+    """Return everything that a restore could change."""
     with psycopg.connect(url) as connection:
         tables = connection.execute("select tablename from pg_tables where schemaname = 'public' order by 1").fetchall()
         pages = connection.execute("select count(*) from page").fetchone()

@@ -1,8 +1,8 @@
-"""kill -9 at sixteen places of a reindex, in its publish too: each time the index is that of an undisturbed run.
+"""kill -9 at sixteen points of a reindex, including its publish: the index always equals an undisturbed one.
 
-What a run survives it must finish by itself, the end of a sink's database session too; after the end of the driver,
-the raylet or the GCS the next run finishes the work. Nothing that was stored is embedded twice. RAYDEX_KILL_SEED
-repeats the moments of an earlier run.
+A run that survives must finish by itself, even if a sink's database session ends. After the death of the driver, the
+raylet or the GCS, the next run finishes the work. Nothing stored is embedded twice. RAYDEX_KILL_SEED repeats the kill
+times of an earlier run.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ def bench(local_ray: None, tmp_path_factory: pytest.TempPathFactory, request: py
         yield bench
 
 
-# ------------------------------------------------------------------------------------------------ whom
+# ------------------------------------------------------------------------------------------------ victims
 
 
 def driver(run: Run) -> int:
@@ -36,7 +36,7 @@ def driver(run: Run) -> int:
 
 
 def process(name: str) -> Victim:
-    """The first process of the run's Ray whose command line holds `name`, once there is one."""
+    """Return a function that waits for a process whose command line contains `name`, and returns its pid."""
 
     def find(run: Run) -> int:
         eventually(lambda: bool(run.processes(name)), f"{name} runs", 60)
@@ -46,7 +46,7 @@ def process(name: str) -> Victim:
 
 
 def back_end(run: Run) -> int:
-    """A back end that works, or waits for a lock, for the run."""
+    """Return the pid of a back end that works, or waits for a lock, for the run."""
     found: list[int] = []
 
     def busy() -> bool:
@@ -68,12 +68,12 @@ def the_keeper(run: Run) -> int:
     return keeper(run.bench.home)
 
 
-# ------------------------------------------------------------------------------------------------ when
+# ------------------------------------------------------------------------------------------------ moments
 
 
 @contextlib.contextmanager
 def reading(run: Run) -> Iterator[None]:
-    """While files are read into pages."""
+    """Run the block while files are read into pages."""
 
     def pages() -> int:
         with contextlib.suppress(psycopg.Error), psycopg.connect(run.database) as connection:
@@ -87,26 +87,26 @@ def reading(run: Run) -> Iterator[None]:
 
 @contextlib.contextmanager
 def embedding(run: Run, least: float = 0.1, most: float = 0.6) -> Iterator[None]:
-    """While a share of the vectors between these two is stored."""
+    """Run the block while a share of the vectors between these two is stored."""
     run.until(least, most)
     yield
 
 
 @contextlib.contextmanager
 def waiting_for(run: Run, table: str) -> Iterator[None]:
-    """While the run waits for a table."""
+    """Run the block while the run waits for a table."""
     waiting = "select count(*) from pg_locks where not granted and relation = %s::regclass"
     with psycopg.connect(run.database) as blocker, psycopg.connect(run.database, autocommit=True) as watcher:
         blocker.execute(sql.SQL("lock table {} in share mode").format(sql.Identifier(table)))
         eventually(lambda: watcher.execute(waiting, [table]).fetchone() != (0,), f"it waits for {table}", RUN_S)
         yield
-        with contextlib.suppress(psycopg.Error):  # killed with the server
+        with contextlib.suppress(psycopg.Error):  # killed together with the server
             blocker.rollback()
 
 
 @contextlib.contextmanager
 def storing(run: Run, least: float = 0.1, most: float = 0.6) -> Iterator[None]:
-    """While a sink has vectors to store: one more block comes for it."""
+    """Run the block while a sink has vectors to store: one more block comes for it."""
     run.until(least, most)
     run.bench.model.rest_after(len(set(run.bench.model.hashes(run.began))) + BLOCK, run.began)
     with waiting_for(run, "staged_vector"):
@@ -114,7 +114,7 @@ def storing(run: Run, least: float = 0.1, most: float = 0.6) -> Iterator[None]:
 
 
 def publishing(table: str) -> Callable[[Run], contextlib.AbstractContextManager[None]]:
-    """While the publish waits for a table that it needs next."""
+    """Return a context in which the publish waits for a table that it needs next."""
 
     @contextlib.contextmanager
     def held(run: Run) -> Iterator[None]:
@@ -136,7 +136,7 @@ class Place:
 
 
 def end_session(pid: int) -> None:
-    """As an administrator does, or a broken network: no other session ends with it."""
+    """End the session like an administrator or a broken network: no other session ends with it."""
     os.kill(pid, signal.SIGTERM)
 
 
@@ -160,7 +160,7 @@ PLACES = [
     Place("publish, index built: postmaster", BEFORE_COMMIT, the_postmaster, True),
     Place("publish, index built: keeper", BEFORE_COMMIT, the_keeper, True),
 ]
-# What one run survives in turn, and the shares of its vectors between which each is hit.
+# Victims that one run survives in turn, and the range of stored vectors in which each one is hit.
 SEVERAL = {"embedding: actor", "embedding: sink's session", "embedding: postmaster"}
 MOMENTS = (0.05, 0.2), (0.25, 0.4), (0.45, 0.6)
 

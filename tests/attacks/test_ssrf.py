@@ -1,8 +1,8 @@
-"""A hostile site cannot make the crawler reach into the network that it runs in.
+"""A hostile site cannot make the crawler connect to the network that it runs in.
 
-Each probe points inside: as the start URL, as a link, as the target of a redirect, in robots.txt, in sitemaps and in
-llms.txt. Names that change between two look-ups are a resolver of the test's own. The crawler's process notes every
-socket that it opens; a canary listens where most probes point.
+Each probe points inside: as the start URL, as a link, as a redirect target, in robots.txt, in sitemaps and in llms.txt.
+The test's own resolver returns names that change between two look-ups. The crawler's process records every socket that
+it opens, and a canary listens where most probes point.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from pipelines.indexing.crawling.spider import check_start_urls
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
 
-# {port} is the canary's.
+# {port} is the canary's port.
 PROBES = {
     "loopback": ["http://127.0.0.1:{port}/", "http://127.0.0.53:{port}/", "http://127.255.255.254:{port}/",
                  "http://0.0.0.0:{port}/", "http://localhost:{port}/", "http://LOCALHOST.:{port}/",
@@ -77,12 +77,12 @@ def crawled(ledger: Path, start: str, **settings: object) -> CrawlReport:
 
 
 def inside(ledger: Path) -> int:
-    """Return how many sockets were opened to another address than the public one."""
+    """Return the number of sockets opened to an address other than the public one."""
     return sum(count for address, count in opened(ledger).items() if address != PUBLIC)
 
 
 def is_refused(url: str) -> bool:
-    """Return whether a start URL is refused before a crawl begins, here, where the names of NAMES mean nothing."""
+    """Return whether a start URL is refused before a crawl, on a machine that cannot resolve the names in NAMES."""
     normal = normalize_url(url)
     try:
         check_start_urls((normal,) if normal else ())
@@ -92,7 +92,7 @@ def is_refused(url: str) -> bool:
 
 
 def test_start_url_that_points_inside_is_refused(tmp_path, report):
-    """A name that means nothing here is crawled: by then it may resolve, to anything."""
+    """An unresolvable name is crawled, because it may resolve to anything by then."""
     with Site({}) as canary, Site({}) as site:
         for kind, urls in PROBES.items():
             tried = [url.replace("{port}", str(port_of(canary))) for url in urls]
@@ -153,7 +153,7 @@ def test_robots_txt_and_sitemaps_that_redirect_inside_are_not_followed(tmp_path,
 
 
 def test_name_that_changes_between_lookups_opens_no_internal_socket(tmp_path, report):
-    """Every second look-up of the site's own name answers with an inside address; each page is another connection."""
+    """Every second look-up of the site's own name returns an internal address, and each page is a new connection."""
     ledger = tmp_path / "ledger"
     with Site({}) as canary, Site({}) as site:
         closing = {"Connection": "close"}

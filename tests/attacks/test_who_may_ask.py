@@ -1,6 +1,6 @@
-"""Every route with every kind of credential, as a table; a route without a decision here fails.
+"""Every route with every kind of credential, as a table. A route without a decision here fails the test.
 
-What a stranger's page, a copied key or an old token does, in all modes of the service.
+Covers foreign pages, copied keys and old tokens in all modes of the service.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ from serve.guard.sessions import NO_KEY, SESSION_S, ServiceSecret, SessionTokens
 from serve.routes import create_app
 from serve.threads import DatabaseThreads
 
-# What each route is. Open to all; for readers to see, and for them to do; for programs of readers; for keys to see, and
-# to do; for who may announce changes; for operators. And what answers nobody.
+# The access level of each route: open to all; readable by readers, usable by readers; usable by readers' programs;
+# readable by keys, usable by keys; for announcers of changes; for operators; and closed to everybody.
 OPEN, SESSION, READ, ASK, AGENT, SEE, DO, ANNOUNCE, OPERATE = KINDS = (
     "open", "session", "read", "ask", "agent", "see", "do", "announce", "operate",
 )  # fmt: skip
@@ -49,7 +49,7 @@ DECISIONS = {
     "GET /a/{id}": OPEN,
     "GET /web/{path}": OPEN,
     "GET /widget.js": OPEN,
-    "GET /insights": OPEN,  # the page alone: it asks /admin/insights with a key
+    "GET /insights": OPEN,  # only the page: it requests /admin/insights with a key
     "GET /health": OPEN,
     "GET /health/ready": OPEN,
     "POST /session": SESSION,
@@ -86,7 +86,7 @@ DECISIONS = {
 }
 READERS = {OPEN, READ, ASK}
 HOLDERS = {*READERS, AGENT, SEE, DO}
-# Replies that a page of another origin gets no CORS header for: it can send these requests and read nothing.
+# Replies without a CORS header for pages of other origins: these can send the requests but read nothing.
 UNREADABLE = {OPEN, READ, SEE}
 PUBLIC, LOCAL, NAMED = {"public": True}, {"host": "127.0.0.1"}, {"cors_origins": [EVIL]}
 HERE = {"came_from": "127.0.0.1", "host": "127.0.0.1:8000"}
@@ -94,7 +94,7 @@ HERE = {"came_from": "127.0.0.1", "host": "127.0.0.1:8000"}
 
 @dataclass(frozen=True)
 class Sender:
-    """One who sends requests: with which headers, to a service set how, from where; what answers them."""
+    """A sender: the headers, the service's policy, the client's place, and the access levels that are answered."""
 
     name: str
     answered: set[str]
@@ -104,7 +104,7 @@ class Sender:
 
 
 def token(key: str = "", origin: str = "", age_s: float = 0.0, secret: bytes = b"s" * 32) -> str:
-    """A session's token as it was opened `age_s` seconds ago, signed with `secret`."""
+    """Return a session token opened `age_s` seconds ago, signed with `secret`."""
     store = GuardedStore()
     store.secret = secret
     tokens = SessionTokens(ServiceSecret(store, DatabaseThreads(1)), lambda: time.time() - age_s)
@@ -112,12 +112,12 @@ def token(key: str = "", origin: str = "", age_s: float = 0.0, secret: bytes = b
 
 
 def forged() -> dict[str, str]:
-    """The headers of a request that is signed with a secret that the service does not know."""
+    """Return the headers of a request signed with a secret that the service does not know."""
     now = int(time.time())
     return {"X-Raydex-Timestamp": str(now), "X-Raydex-Signature": sign("rdw_forged", now, b"{}")}
 
 
-GONE, WRONG = "pk_" + "g" * 43, "rdx_" + "c" * 43  # revoked, and never given: no store has them
+GONE, WRONG = "pk_" + "g" * 43, "rdx_" + "c" * 43  # revoked, and never issued: no store has them
 OF_SITE, OF_READER = token(SITE, DOCS), token()
 SENDERS = [
     Sender("nobody", {OPEN}),
@@ -180,7 +180,7 @@ APP = create_app(FakeEngine(STORE), STORE)  # type: ignore[arg-type]
 
 
 def routes() -> list[str]:
-    """Every route of the application, the hidden ones too, as `METHOD /path/{parameter}`."""
+    """Return every route of the application, including hidden ones, as `METHOD /path/{parameter}`."""
     return sorted(f"{method} {path}" for path, methods in _all(APP.routes) for method in methods)
 
 
@@ -221,7 +221,7 @@ def test_sender_gets_answers_only_from_the_allowed_routes(sender: Sender) -> Non
     assert answered == {route for route in ROUTES if DECISIONS[route] in sender.answered}
     for route, reply in replies.items():
         readable = reply.headers.get("Access-Control-Allow-Origin")
-        if DECISIONS[route] != OPEN:  # files of the pages are for every site
+        if DECISIONS[route] != OPEN:  # every site may load the pages' files
             assert readable != "*" and "Origin" in reply.headers["Vary"], route
             origin = sender.headers.get("Origin")
             bound = DECISIONS[route] in (SESSION, READ, ASK, AGENT, NOTHING) and origin in (DOCS, BLOG)

@@ -1,4 +1,4 @@
-"""A site of 100,000 small pages goes through with flat memory; several hosts are crawled on several nodes.
+"""A site of 100,000 small pages is indexed in constant memory, and several hosts are crawled on several nodes.
 
 RAYDEX_TEST_PAGES sets another number of pages.
 """

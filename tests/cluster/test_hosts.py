@@ -1,4 +1,4 @@
-"""The network of hosts that other tests run on does what it says: reached, cut off, filtered, slow, and removed."""
+"""The test network of hosts works as described: reachable, cut off, filtered, slow, and removed at the end."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ SERVE = "import http.server as h; h.HTTPServer(('0.0.0.0', {port}), h.SimpleHTTP
 
 
 def fetch(host: NetHost, url: str, within_s: float = 20.0) -> tuple[int, float] | None:
-    """Return the bytes and seconds of a request from this host, None if it fails."""
+    """Return the size and duration of a request from this host, or None if it fails."""
     command = [*host.host.enter, sys.executable, "-c", FETCH, url, str(within_s)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -30,7 +30,7 @@ def fetch(host: NetHost, url: str, within_s: float = 20.0) -> tuple[int, float] 
 
 
 def serve(host: NetHost, port: int) -> str:
-    """Serve something on a port of this host; return its URL."""
+    """Serve a file on a port of this host and return its URL."""
     subprocess.Popen([*host.host.enter, sys.executable, "-c", SERVE.format(port=port)], stderr=subprocess.DEVNULL)
     return f"http://{host.host.address}:{port}/"
 
@@ -72,7 +72,7 @@ def test_slow_link_is_as_slow_as_configured():
         began = time.monotonic()
         assert fetch(fast, f"{url}/large")[1] < 0.5
         size, seconds = fetch(slow, f"{url}/small")
-        assert (size, 0.2 <= seconds < 0.4) == (1, True), seconds  # a handshake, then a request: twice there and back
+        assert (size, 0.2 <= seconds < 0.4) == (1, True), seconds  # a handshake, then a request: two round trips
         size, seconds = fetch(slow, f"{url}/large")
         assert (size, 1.1 <= seconds < 3) == (1_250_000, True), seconds  # a second at 10 Mbit/s, and TCP's slow start
         assert time.monotonic() - began < 20

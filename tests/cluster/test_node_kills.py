@@ -1,4 +1,4 @@
-"""kill -9 of whole nodes in the middle of a run: nothing is lost, asked for again or embedded twice beyond a block."""
+"""kill -9 of whole nodes in the middle of a run loses nothing and repeats at most a block of work."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ from kit.processes import eventually
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
-# As deploy/start-cluster and cluster.yaml set them: a silent node is dead after 31 s.
+# Like deploy/start-cluster and cluster.yaml: a silent node counts as dead after 31 s.
 HEALTH = {"RAY_health_check_period_ms": "300", "RAY_health_check_failure_threshold": "3"}
 
 
@@ -28,7 +28,7 @@ def bench(
 
 @pytest.fixture
 def redis(tmp_path) -> Iterator[str]:
-    """The address of a Redis that outlives the head."""
+    """Yield the address of a Redis that outlives the head."""
     if shutil.which("redis-server") is None:
         pytest.skip("no redis-server: on Debian, as root: apt-get install redis-server")
     port = free_port()
@@ -80,7 +80,7 @@ def test_killing_a_node_during_publish(bench):
 
 
 def test_killing_the_head(bench):
-    """Without its state all nodes end; a cluster that is started again goes on with the same collection."""
+    """Without its state all nodes end. A restarted cluster continues with the same collection."""
     with bench.case("head") as case:
         case.run()
         case.until(0.3, 0.2)

@@ -1,4 +1,4 @@
-"""Embedding grows onto a node that joins a run, and a node that leaves costs only its work in flight."""
+"""Embedding extends to a node that joins a run, and a leaving node costs only its work in flight."""
 
 import time
 from collections.abc import Iterator
@@ -37,4 +37,4 @@ def test_run_uses_a_joining_node_and_survives_its_death(nodes, tmp_path, server,
     rows = [(f"{took:.1f} s", f"{again} of {PAGES}", f"{summary['seconds']['embed']:.0f} s")]
     leave_table(request.config, "a node joins and leaves", ("its first actor", "embedded twice", "embedding"), rows)
     assert summary["chunks"]["embedded"] == summary["chunks"]["total"] == PAGES
-    assert again <= 2 * PAGES // 10  # what an actor holds at once: two blocks of 200 texts, at this size a sixth
+    assert again <= 2 * PAGES // 10  # an actor's work in flight: two blocks of 200 texts, which is a sixth here

@@ -1,4 +1,4 @@
-"""A cluster indexes and serves with the ports of SECURITY.md open, all others dropped, and over a slow link."""
+"""A cluster indexes and serves with only SECURITY.md's ports open, all others dropped, and over a slow link."""
 
 import re
 import time
@@ -17,11 +17,11 @@ from pipelines.indexing.building.pools import HERE_PAGES
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
-PAGES = HERE_PAGES + 200  # of fewer the driver's process would embed all
+PAGES = HERE_PAGES + 200  # with fewer pages, the driver's process would embed everything
 
 
 def open_to_nodes() -> tuple[list[str], list[str]]:
-    """Return cluster.yaml's flags of ports, and what its security group lets nodes and readers connect to."""
+    """Return cluster.yaml's port flags, and the ports that its security group opens to nodes and readers."""
     config = yaml.safe_load((ROOT / "cluster.yaml").read_text())
     flags = re.findall(r"--[a-z-]+-port=\d+", config["worker_start_ray_commands"][-1])
     rules = config["provider"]["security_group"]["IpPermissions"]

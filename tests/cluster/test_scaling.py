@@ -1,4 +1,4 @@
-"""A run on a cluster that starts and ends nodes itself: starts with what there is, grows by its plan, gives back."""
+"""A run on an autoscaling cluster starts with the existing nodes, scales up by its plan, and releases nodes."""
 
 import time
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
 STEPS = ("Raydex", "Retriever")
 ONE_EACH = {"autoscaling_config": None, "num_replicas": 2, "max_replicas_per_node": 1}
-# Of a run beside the service; of fewer pages the driver's process would embed all.
+# For a run next to the service. With fewer pages, the driver's process would embed everything.
 PAGES, SECONDS_PER_TEXT = HERE_PAGES + 200, 0.05
 ROWS: list[tuple[str, ...]] = []
 
@@ -39,7 +39,7 @@ def note(what: str, load: Load, since: float) -> None:
 
 @contextlib.contextmanager
 def served_by_two(folder: Path, **args: str) -> Iterator[Serving]:
-    """A cluster that serves with a replica of each step on each of two nodes, with these settings more."""
+    """Start a cluster that serves with a replica of each step on each of two nodes, with additional settings."""
     with serving(folder) as cluster:
         cluster.args.update(args)
         for _ in range(2):
@@ -135,7 +135,7 @@ def test_replicas_scale_to_four_under_load_and_back_to_one(tmp_path):
 
 
 def test_ingress_load_starts_a_second_replica_on_another_node(tmp_path):
-    """deploy/serve.yaml's own target and delays; only the first replica is alone, and the second may not join it."""
+    """Uses deploy/serve.yaml's target and delays. The first replica is alone, and the second may not share its node."""
     with serving(tmp_path) as cluster:
         for _ in range(2):
             cluster.add()
@@ -192,7 +192,7 @@ def test_deploying_a_new_version_fails_no_question(tmp_path, change):
 
 
 def changed_code(folder: Path) -> str:
-    """Return the URI of an archive with the service's code, which names its release in each reply."""
+    """Return the URI of an archive with the service's code that puts its release into each reply."""
     code = folder / "code"
     for package in ("serve", "pipelines"):
         shutil.copytree(ROOT / package, code / package, ignore=shutil.ignore_patterns("__pycache__"))

@@ -24,7 +24,7 @@ INDEX = (str(BIN / "raydex"), "submit", "--environment", "none", "index", "--mod
 
 
 class SmallCluster:
-    """A head of two CPUs with a database, and the service of deploy/serve.yaml on a port of its own."""
+    """A head of two CPUs with a database, and the service of deploy/serve.yaml on its own port."""
 
     def __init__(self, head: HeadProcess, database: str, folder: Path) -> None:
         self.head, self.folder = head, folder
@@ -32,7 +32,7 @@ class SmallCluster:
         self._variables = {"DATABASE_URL": database}
 
     def deploy(self, cpus: float | None = None, replicas: int | None = None) -> None:
-        """Do `serve deploy` with other CPUs and numbers of replicas, if given, and wait until all replicas run."""
+        """Run `serve deploy` with other CPUs and replica counts, if given, and wait until all replicas run."""
         config = yaml.safe_load((ROOT / "deploy/serve.yaml").read_text())
         config["http_options"] = {"host": "127.0.0.1", "port": self.port}
         for deployment in config["applications"][0]["deployments"]:
@@ -47,10 +47,10 @@ class SmallCluster:
         eventually(lambda: self.running() == {step: wanted for step in STEPS}, "all replicas run", 180)
 
     def running(self) -> dict[str, int]:
-        """Return how many replicas of each deployment run."""
+        """Return the number of running replicas per deployment."""
         try:
             told = self.head.get("/api/serve/applications/", Authorization=f"Bearer {self.head.token}").json()
-        except httpx.TimeoutException:  # a busy machine: it is asked again
+        except httpx.TimeoutException:  # a busy machine: ask again
             return {}
         app = told["applications"].get("raydex", {})
         assert app.get("status") != "DEPLOY_FAILED", app.get("message")
@@ -60,13 +60,13 @@ class SmallCluster:
         }
 
     def index(self, *flags: str) -> dict[str, Any]:
-        """Do `raydex submit index`; return its summary, and what it said."""
+        """Run `raydex submit index`, and return its summary and output."""
         done = self.head.run(*INDEX, *flags, "--json", timeout=600, **self._variables)
         assert done.returncode == 0, done.stdout
         return summary_of(done.stdout) | {"said": done.stdout}
 
     def ask(self, question: str, collection: str) -> list[str]:
-        """Return the texts of what the service finds."""
+        """Return the texts that the service finds."""
         url = f"http://127.0.0.1:{self.port}/search"
         reply = httpx.post(url, json={"question": question, "collection": collection}, timeout=30)
         assert reply.status_code == 200, reply.text
@@ -85,16 +85,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, server: DatabaseServer) ->
 
 @contextlib.contextmanager
 def written(folder: Path, pages: dict[str, str]) -> Iterator[tuple[str, ...]]:
-    """Write a folder of pages; yield the flags that index it."""
+    """Write a folder of pages, and yield the flags that index it."""
     write_site(folder, {page: {"about": text} for page, text in pages.items()})
     yield ("--path", str(folder), "--base-url", "https://docs.example.com/")
 
 
 @pytest.mark.parametrize(("held", "hall"), [("as-in-the-file", 7), ("all", 17)])
 def test_run_update_and_crawl_succeed_next_to_a_service(cluster, tmp_path, held, hall):
-    """Though replicas hold both CPUs, as a file of a user's own may say.
+    """It works even if replicas hold both CPUs, as a user's own file may say.
 
-    The runs share no text, as its vector would be reused.
+    The runs share no text, because its vector would be reused.
     """
     cluster.deploy(*([0.5] if held == "all" else []))
     name = f"folder-{held}"

@@ -1,7 +1,7 @@
-"""How much faster more nodes are where the embedder is the bottleneck, and what becomes the next one.
+"""Measures the speedup from more nodes when the embedder is the bottleneck, and the next bottleneck.
 
-The embedder waits as a remote endpoint does, so that one machine can feed the actors of eight nodes.
-RAYDEX_TEST_PAGES sets another number of pages.
+The embedder waits like a remote endpoint, so that one machine can supply the actors of eight nodes. RAYDEX_TEST_PAGES
+sets another number of pages.
 """
 
 import os

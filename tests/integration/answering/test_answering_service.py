@@ -1,6 +1,6 @@
-"""The deployed application with language models behind it, over real HTTP: modes, streams, failures, cancelling.
+"""The deployed application with language models over real HTTP: modes, streams, failures, cancellation.
 
-Every step has a deployment of its own; the exhaustive tier runs all of it in the ingress process as well.
+Every step has its own deployment. The exhaustive tier also runs everything in the ingress process.
 """
 
 import asyncio
@@ -55,7 +55,10 @@ LOADING = "How do I load csv files?"
 
 
 class Deployed:
-    """The application, its clients, its two models, and what collects its traces; `apart`: steps have deployments."""
+    """The application, its clients, its two models, and its trace collector.
+
+    `apart` tells whether its steps have their own deployments.
+    """
 
     def __init__(self, url: str, strong: ScriptedLLM, weak: ScriptedLLM, collector: Collector, apart: bool) -> None:
         self.url, self.strong, self.weak, self.collector, self.apart = url, strong, weak, collector, apart
@@ -77,7 +80,7 @@ class Deployed:
 
 @pytest.fixture(scope="module")
 def database(server: DatabaseServer) -> Iterator[str]:
-    """A database with a small site in it."""
+    """Return a database with a small indexed site."""
     with server.database() as url:
         with Store(url) as store:
             Workshop(store).reindex(SITE)
@@ -92,7 +95,7 @@ def models() -> Iterator[tuple[ScriptedLLM, ScriptedLLM]]:
 
 @pytest.fixture(scope="module")
 def slack() -> Iterator[SlackServer]:
-    """Slack, to which the application's bot connects."""
+    """Run the Slack server to which the application's bot connects."""
     with SlackServer() as stand_in:
         yield stand_in
 
@@ -135,7 +138,7 @@ def deployed(
 
 @pytest.fixture(autouse=True)
 def script(models: tuple[ScriptedLLM, ScriptedLLM]) -> None:
-    """Each test scripts the models anew."""
+    """Reset the models, so that each test scripts them itself."""
     for llm in models:
         llm.rules, llm.default, llm.disconnects = [], Reply("Call read_csv with a path [1]. It is fast [9]."), 0
         llm.requests.clear()
@@ -166,7 +169,7 @@ def test_a_question_is_one_trace_through_all_replicas(deployed: Deployed) -> Non
 
 
 def parents(deployed: Deployed, trace: str) -> dict[str, str]:
-    """The name of the span above each of a trace, "" above the first."""
+    """Return the parent's name of each span in a trace, "" for the root."""
     spans = [span for span in deployed.collector.spans if span.trace == trace]
     names = {span.id: span.name for span in spans}
     return {span.name: names.get(span.parent, "") for span in spans}
@@ -236,7 +239,7 @@ def test_planted_pages_change_nothing(deployed: Deployed) -> None:
     assert any("evil.test" in request.text for request in deployed.strong.asked)
     said = json.dumps({k: v for k, v in reply.items() if k not in ("hits", "citations", "also_found")})
     assert "evil.test" not in re.sub("`[^`]*`", "", said) and "q=leak" not in said
-    assert not re.search(r"(?<!\\)<img", said)  # it may be told of, as text
+    assert not re.search(r"(?<!\\)<img", said)  # it may be mentioned as text
     streamed = [data["text"] for name, data in deployed.stream("What about mandarins?", k=3) if name == "delta"]
     assert "evil.test" not in re.sub("`[^`]*`", "", "".join(streamed))
 
@@ -311,7 +314,7 @@ def test_every_local_process_listens_only_on_loopback(deployed, request):
 
 
 def bots() -> list[int]:
-    """The processes of the replicas of the bot in Slack."""
+    """Return the processes of the Slack bot's replicas."""
     found = []
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):

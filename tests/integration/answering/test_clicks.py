@@ -1,4 +1,4 @@
-"""What readers opened, in the database: what an answer showed, once, as long as its question is kept."""
+"""Clicks of readers in the database: only on shown sources, once each, as long as the question is stored."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +15,7 @@ A, B, C = "https://d.test/a#x", "https://d.test/a#y", "https://d.test/b"
 
 @pytest.fixture
 def asked(store: Store) -> Store:
-    """Three questions of Ann: one today, one that failed, one of 100 days ago."""
+    """Three questions by Ann: one today, one that failed, one 100 days old."""
     store.record_questions(
         [
             recorded("new", "how to scale", "docs", cited=[A], found=[A, B], key_name="ann", asked_at=NOW),

@@ -1,4 +1,4 @@
-"""The pages of an index: their listing, their bodies as they were indexed, their versions."""
+"""The pages of an index: their listing, their bodies as indexed, their versions."""
 
 import pytest
 from kit.html_workshop import HtmlWorkshop
@@ -16,7 +16,7 @@ SITE = {
 
 @pytest.fixture
 def workshop(store: Store) -> HtmlWorkshop:
-    """A collection of SITE."""
+    """Index SITE as a collection."""
     workshop = HtmlWorkshop(store)
     workshop.reindex(SITE)
     return workshop
@@ -63,7 +63,7 @@ def test_page_is_found_by_its_url_or_the_url_of_a_copy(store: Store, workshop: H
     assert store.find_pages(index, [f"{BASE}x", url]) == [url]
     run = workshop.lock().begin("reindex", {})
     store.save_pages("docs", run, [FetchedPage(f"{BASE}copy", "ok", 200, body=b"<h1>a</h1>", canonical=url)])
-    assert store.find_pages(index, [f"{BASE}copy"]) == []  # it may name as canonical what it is no copy of
+    assert store.find_pages(index, [f"{BASE}copy"]) == []  # its canonical may be a page that it is no copy of
     store.mark_duplicates("docs", run, {f"{BASE}copy": url})
     assert store.find_pages(index, [f"{BASE}copy"]) == [url]
     assert store.find_pages(index, [f"{BASE}nowhere", "\0"]) == []

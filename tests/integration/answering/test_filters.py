@@ -1,4 +1,4 @@
-"""Filtered search in the real database: k rows whenever there are k, as near as an exact search finds them."""
+"""Filtered search in the real database returns k rows if there are k, as near as in an exact search."""
 
 import time
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ QUERIES, K = 20, 10
 
 @dataclass(frozen=True)
 class Corpus:
-    """CHUNKS chunks in the database, what each is filtered by, and questions near some of them."""
+    """CHUNKS chunks in the database, their filterable values, and questions near some of them."""
 
     url: str
     store: Store
@@ -37,7 +37,7 @@ class Corpus:
     questions: np.ndarray
 
     def exact(self, question: np.ndarray, kept: np.ndarray, k: int = K) -> list[str]:
-        """The ids of the nearest of the chunks numbered in `kept`."""
+        """Return the ids of the nearest of the chunks numbered in `kept`."""
         return [str(n) for n in kept[np.argsort(-(self.vectors[kept] @ question), kind="stable")][:k]]
 
     def ids(self, question: np.ndarray, filters: Filters, k: int = K) -> list[str]:
@@ -45,7 +45,10 @@ class Corpus:
         return [chunk.chunk_id for _, chunk in nearest]
 
     def recall(self, filters: Filters, kept: np.ndarray) -> float:
-        """The share of the truly nearest that are found, over all questions; each finds K rows of `kept`."""
+        """Return the share of the truly nearest chunks that are found.
+
+        It covers all questions, and each must find K rows of `kept`.
+        """
         shares = []
         for question in self.questions:
             found = self.ids(question, filters)
@@ -55,19 +58,19 @@ class Corpus:
 
 
 def make_clusters(random: np.random.Generator, centres: np.ndarray, count: int) -> np.ndarray:
-    """Unit vectors around `centres`, as texts on the same subjects have."""
+    """Return unit vectors around `centres`, like those of texts on the same subjects."""
     vectors = centres[random.integers(len(centres), size=count)] + random.normal(0, 0.6, (count, DIMENSION))
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 def tags_of(number: int) -> list[str]:
-    """One tag for every chunk, one for 10 %, 1 %, 0.1 % and for 6 chunks."""
+    """Return tags: one for every chunk, one for 10 %, 1 % and 0.1 %, and one for 6 chunks."""
     shares = {"ten": 10, "hundred": 100, "thousand": 1_000, "six": CHUNKS // 6 + 1}
     return ["all", *(tag for tag, every in shares.items() if number % every == 7 % every)]
 
 
 def url_of(number: int) -> str:
-    """A hundred folders in which `_` and `%` mean themselves."""
+    """Return a URL in one of a hundred folders whose `_` and `%` are literal."""
     return f"https://d.test/{'a_b' if number % 2 else 'a%b'}/{number % 100:02}/{number}.html"
 
 
@@ -82,7 +85,7 @@ def corpus(server: DatabaseServer) -> Iterator[Corpus]:
 
 
 def load(url: str, vectors: np.ndarray) -> Index:
-    """A live index of these vectors, loaded as a build loads it: rows first, then the indexes."""
+    """Return a live index of these vectors, loaded like a build: rows first, then the database indexes."""
     settings = IndexSettings("none", dimension=DIMENSION, vector_type="vector")
     with psycopg.connect(url, row_factory=dict_row) as connection:
         register_vector(connection)
@@ -182,7 +185,7 @@ def test_several_vectors_are_searched_at_one_revision(corpus: Corpus) -> None:
 
 @pytest.fixture
 def slow(corpus: Corpus) -> Iterator[None]:
-    """Make distances take longer than any time limit: what is in the owner's schema comes before pgvector's."""
+    """Make distances exceed any time limit: functions in the owner's schema come before pgvector's."""
     with psycopg.connect(corpus.url, autocommit=True) as connection:
         connection.execute("create schema authorization current_user")
         connection.execute(
@@ -201,7 +204,7 @@ def test_slow_search_drops_its_vectors_but_keeps_named_chunks(corpus: Corpus) ->
 
 
 class Slow(list[np.ndarray]):
-    """Vectors that come one after another."""
+    """Vectors that arrive one after another."""
 
     def __iter__(self) -> Iterator[np.ndarray]:
         for vector in super().__iter__():

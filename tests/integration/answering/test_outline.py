@@ -1,4 +1,4 @@
-"""What a live index is about: its root page, versions, languages, and the beginnings of its sections."""
+"""The content of a live index: its root page, versions, languages, and the beginnings of its sections."""
 
 import pytest
 from kit.workshop import BASE, Workshop
@@ -15,7 +15,7 @@ SITE = {
 
 @pytest.fixture
 def workshop(store: Store) -> Workshop:
-    """A collection of SITE, whose versions are folders."""
+    """Index SITE, whose versions are folders, as a collection."""
     workshop = Workshop(store)
     workshop.rules = UrlRules(version=rf"^{BASE}([\d.]+)/")
     workshop.reindex(SITE)

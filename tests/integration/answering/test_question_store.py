@@ -1,4 +1,4 @@
-"""Questions, conversations and feedback in the database: kept as they were, and as long as promised."""
+"""Questions, conversations and feedback in the database are stored unchanged, for as long as promised."""
 
 import math
 from dataclasses import replace
@@ -74,7 +74,7 @@ def test_answer_is_readable_by_its_asker_and_by_everybody_once_shared(store: Sto
 
 
 def test_replica_of_the_previous_version_still_records(store: Store) -> None:
-    """Of its row, which has columns of before, the answer's text is kept."""
+    """Its row has columns of an earlier version, and the answer's text is kept."""
     row = {"id": "a", "question": "How?", "collection": "docs", "conversation": "x", "asked_at": NOW,
            "standalone": "", "mode": "", "answer": "So.", "known": True, "citations": [], "key_name": ""}  # fmt: skip
     store._run("record_questions", {"rows": to_jsonb([row])})

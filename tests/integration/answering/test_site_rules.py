@@ -1,4 +1,4 @@
-"""What a collection file says of answers holds in a running service once it was indexed, and embeds nothing."""
+"""Answer rules in a collection file apply in a running service after indexing, and embed nothing."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,13 +38,13 @@ class Example:
         jobs.common = [folder / "docs.yaml", "--no-ray", "--parallel-workers", 0, "--maintenance-work-mem", "64MB"]
 
     def index(self, rules: str = "") -> dict[str, object]:
-        """Index the folder with these lines in its file; return the summary."""
+        """Index the folder with these lines in its file, and return the summary."""
         sources = f"folders: [{{path: {self.folder / 'docs'}, base_url: '{BASE}'}}]\nindex: {{model: 'hash:64'}}\n"
         (self.folder / "docs.yaml").write_text(sources + rules)
         return self.jobs.reindex().summary
 
     def sources(self, question: str, by: str = "") -> list[str]:
-        """The pages found, by this leg if one is named."""
+        """Return the found pages, from one leg if it is named."""
         hits = self.retriever.retrieve(Search((question,))).hits
         return [name_of(hit) for hit in hits if not by or by in hit.ranks]
 
@@ -59,7 +59,7 @@ class Example:
 def example(jobs: Jobs, tmp_path: Path) -> Iterator[Example]:
     with Store(jobs.url) as store:
         store.migrate()
-        settings = AnswerSettings(home=tmp_path / "home", verified={"similarity": 0.7})  # of vectors by words
+        settings = AnswerSettings(home=tmp_path / "home", verified={"similarity": 0.7})  # of word vectors
         retriever = make_retriever(settings, store)
         yield Example(jobs, tmp_path, retriever, make_engine(settings, retriever, store=store))
         retriever.close()

@@ -1,4 +1,4 @@
-"""Answers that people wrote, in a real database: they wait for review when a publish changes their section."""
+"""Human answers in a real database wait for review when a publish changes their section."""
 
 import json
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def docs(store: Store) -> Workshop:
 
 @pytest.fixture
 def job(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, docs: Workshop) -> Job:
-    """`raydex answers …`: its code, and its result or its message."""
+    """Return a runner of `raydex answers …`, which returns its exit code and its result or message."""
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
 
     def run(*words: object, of: str = "answers") -> tuple[int, Any]:
@@ -115,7 +115,7 @@ def test_copy_keeps_verified_answers_and_dropped_collection_loses_them(store: St
 def test_dump_includes_verified_answers(store: Store, docs: Workshop, tmp_path: Path) -> None:
     store.add_verified_answer(write_answer(store, "docs", [ASKED], "x [1]", [READING]))
     dump(store, store.live_index("docs"), tmp_path / "docs.dump")
-    for _ in range(2):  # what is answered already stays as it is
+    for _ in range(2):  # existing answers stay unchanged
         lock = RunLock(store, "other")
         assert lock.try_acquire()
         run = lock.begin("restore", None)

@@ -1,7 +1,7 @@
-"""Each script of examples/ runs as a reader of a guide runs it: after `make install`, without any setup.
+"""Each script in examples/ runs as a guide's reader runs it: after `make install`, without any setup.
 
-It works on this project's own documentation in a database that is gone afterwards, without a model, and with the one
-that OPENAI_BASE_URL names. It uses what the packages of `pipelines` export.
+It uses this project's own documentation in a temporary database, once without a model and once with the model that
+OPENAI_BASE_URL names. It uses only names that the packages of `pipelines` export.
 """
 
 import ast
@@ -20,7 +20,7 @@ MOST_LINES = 79
 
 
 def run(name: str, folder: Path, model: str = "") -> str:
-    """What an example prints, in a temporary folder of its own that it leaves empty."""
+    """Run an example in a temporary folder that it must leave empty, and return its output."""
     (script,) = (ROOT / "examples").glob(f"{name}_*.py")
     told = {"TMPDIR": str(folder), "HOME": str(folder), "OMP_NUM_THREADS": "1"} | (
         {"OPENAI_BASE_URL": model, "OPENAI_MODEL": "scripted"} if model else {}
@@ -41,7 +41,7 @@ def run(name: str, folder: Path, model: str = "") -> str:
 
 
 def replies(request: Request) -> str | Reply:
-    """What a model would say to each kind of prompt of the examples."""
+    """Return a model's reply to each kind of prompt in the examples."""
     if "score" in request.system or "1 to 5" in request.text:
         return '{"reasoning": "It agrees.", "score": 4}'
     if "other search queries" in request.text:

@@ -1,4 +1,4 @@
-"""`python -m jobs.evaluate` on a real index: its last line, its files, going on after a stop, and Ray Data."""
+"""`python -m jobs.evaluate` on a real index: its last line, its files, resuming, and Ray Data."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ Job = Callable[..., Done]
 
 @pytest.fixture
 def job(store: Store, database_url: str, tmp_path: Path, monkeypatch, capfd) -> Job:
-    """`python -m jobs.evaluate --dataset <six questions> <words>`, in this process, on an index of six pages."""
+    """Return a runner of `python -m jobs.evaluate` in this process, on an index of six pages with six questions."""
     Workshop(store).reindex(SITE)
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
@@ -52,7 +52,7 @@ def job(store: Store, database_url: str, tmp_path: Path, monkeypatch, capfd) -> 
 
 
 def examples() -> list[Example]:
-    """A question in the words of each page's second section; the last two name another page as their source."""
+    """Return a question in the words of each page's second section. The last two name another page as their source."""
     texts = {path: sections["s1"] for path, sections in SITE.items()}
     sources = [f"{BASE}{path}#s1" for path in texts]
     sources[-2:] = [f"{BASE}missing", f"{BASE}p00#s0"]
@@ -137,7 +137,7 @@ def test_judge_scores_model_answers_and_is_called_once_per_answer(job, tmp_path,
     assert alone["judge"] is None and not {"quality", "context_only_token_f1"} & set(alone)
     before = judged()
     fresh = job("--answers", "--component", "--judge", "llm", "--k", "2", "--json", "--fresh").result
-    assert fresh["quality"] == 4 and 0 < judged() - before < first  # the failed one alone is tried again
+    assert fresh["quality"] == 4 and 0 < judged() - before < first  # only the failed one is retried
 
 
 EGG = Example("How long do I boil an egg so that the yolk stays soft?", ())
@@ -145,7 +145,7 @@ EGG = Example("How long do I boil an egg so that the yolk stays soft?", ())
 
 @pytest.fixture
 def llm(monkeypatch) -> Iterator[ScriptedLLM]:
-    """A scripted model, the agent "llm"."""
+    """Run a scripted model as the agent "llm"."""
     with ScriptedLLM(default="It is so [1].") as llm:
         monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
         monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
@@ -191,7 +191,7 @@ def test_missed_floor_has_its_own_exit_code(job: Job, llm: ScriptedLLM) -> None:
 
 
 def agent(monkeypatch, url: str) -> None:
-    """Answer by the agent "small" from now on, which is not asked again."""
+    """Answer with the agent "small" from now on, without retries."""
     small = {"name": "small", "model": "scripted", "base_url": url, "retries": 0}
     monkeypatch.setenv("RAYDEX_AGENTS", json.dumps([small]))
 
@@ -200,7 +200,7 @@ def test_dead_endpoint_does_not_count_against_a_model(job: Job, monkeypatch) -> 
     agent(monkeypatch, "http://127.0.0.1:9/v1")
     dead = job(*MODEL_ANSWERS, "--json")
     assert (dead.code, dead.out) == (1, "")
-    assert "no language model answered: small failed for all 5 questions" in dead.err  # and the sixth was not tried
+    assert "no language model answered: small failed for all 5 questions" in dead.err  # the sixth was not tried
     with ScriptedLLM(default="It is so [1].") as llm:
         agent(monkeypatch, llm.url)
         assert job(*MODEL_ANSWERS, "--json").result["agents"] == {"small": 6}

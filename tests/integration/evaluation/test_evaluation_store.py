@@ -1,4 +1,4 @@
-"""Evaluations and judgements in the database: resumed by their fingerprint, kept as they are."""
+"""Evaluations and judgements in the database: resumed by fingerprint and stored unchanged."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The whole sweep, as a user runs it: indexes beside the live one, runs that fail, going on, the gate."""
+"""A whole sweep as a user runs it: indexes next to the live one, failing runs, resuming, the gate."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ PAGES = 6
 
 @pytest.fixture
 def jobs(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Jobs:
-    """A small collection that is live, and a question of every page in its own words."""
+    """Index a small live collection, and write a question for every page in its own words."""
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
     site = site_sections(PAGES)
     write_site(tmp_path / "site", site)
@@ -68,7 +68,7 @@ def test_sweep_builds_each_index_once_and_survives_a_failing_run(jobs, tmp_path)
 
 
 def test_gate_has_its_own_exit_code(jobs, tmp_path):
-    """Words find the page that is named in its URL alone, vectors don't."""
+    """Words find a page that is named only in its URL; vectors do not."""
     path = sweep(tmp_path, runs=[{"name": "words", "vector_weight": 0}, {"name": "vectors", "bm25_weight": 0}])
     gate = ("--out", tmp_path / "out", "--baseline", "words", "--fail-below")
     dropped = jobs.run("experiment", path, *gate, 0.1)
@@ -106,7 +106,7 @@ def test_unusable_input_is_reported_before_any_question(jobs, tmp_path):
 
 
 def test_gate_covers_measures_of_model_answers(jobs, tmp_path, monkeypatch):
-    """The second model's answers have a claim that no passage supports."""
+    """The second model's answers contain a claim that no passage supports."""
     (tmp_path / "other.jsonl").write_text('{"question": "How long do I boil an egg?", "answerable": false}')
     text = "Page 1 shows usage. Usage of page 1 [1]."
     with ScriptedLLM(default=text) as good, ScriptedLLM(default=f"{text} Zebras drive red buses to school.") as bad:

@@ -1,4 +1,4 @@
-"""`python -m jobs.questions`: a data set out of an index, with a model over HTTP and without one."""
+"""`python -m jobs.questions` generates a data set from an index, with a model over HTTP and without one."""
 
 import json
 import subprocess
@@ -20,7 +20,10 @@ FACTS = {
 
 @pytest.fixture
 def job(jobs, store, monkeypatch, tmp_path):
-    """`raydex questions ACTION … --collection docs --out …`, on a small index: its code, its result or its message."""
+    """Return a runner of `raydex questions ACTION …` on a small index.
+
+    It returns the exit code and the result or the message.
+    """
     Workshop(store).reindex(FACTS)
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
 
@@ -33,7 +36,7 @@ def job(jobs, store, monkeypatch, tmp_path):
 
 @pytest.fixture
 def model(monkeypatch):
-    """Answer by a scripted model from now on."""
+    """Answer with a scripted model from now on."""
 
     def use(server: ScriptedLLM) -> None:
         monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
@@ -44,7 +47,7 @@ def model(monkeypatch):
 
 @pytest.fixture
 def review(jobs, tmp_path):
-    """`raydex questions review made.jsonl …`: its rows."""
+    """Return a runner of `raydex questions review made.jsonl …`, which returns its rows."""
 
     def run(*words: str):
         done = jobs.run("questions", "review", tmp_path / "made.jsonl", *words)
@@ -76,7 +79,7 @@ def test_questions_are_written_filtered_and_then_answered(job, model, tmp_path):
     assert code == 0 and summary["answered"] == len(examples)
     assert {e.answer for e in answered} == {"Set num_replicas."}
     kept, *others = read_rows(tmp_path / "made.jsonl")
-    assert kept == draft and {row["asked"] for row in others} == {"id"}  # what a person and `correct` have written
+    assert kept == draft and {row["asked"] for row in others} == {"id"}  # written by a person and by `correct`
 
 
 @pytest.mark.slow

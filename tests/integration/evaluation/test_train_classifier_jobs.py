@@ -14,7 +14,7 @@ SITE = "https://docs.example/"
 
 @pytest.fixture
 def jobs(capsys: pytest.CaptureFixture[str]) -> Jobs:
-    """Runs jobs without a database."""
+    """Return a runner of jobs without a database."""
     return Jobs("", capsys)
 
 

@@ -1,4 +1,4 @@
-"""The training jobs on a real index: questions in, a folder that says whether it may be used, and answers by it out."""
+"""Training jobs on a real index: from questions to a folder that says whether it is usable, and to answers."""
 
 import contextlib
 import json
@@ -20,13 +20,13 @@ from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.store import Store
 from pipelines.training.run import Workplace
 
-# The site says "wheel", its readers ask for a "tyre": a word that a map can learn to stand for the other.
+# The site says "wheel" and readers ask for a "tyre": a map can learn that one word means the other.
 PAGES, MODEL = 30, "hash:64"
 
 
 @pytest.fixture
 def questions(store: Store, tmp_path: Path) -> Path:
-    """A published site and questions to it."""
+    """Publish a site and write questions about it."""
     site = {f"p{n}": {"part": f"About wheel{n} and axle{n}.", "rest": f"Wheels for number {n}."} for n in range(PAGES)}
     Workshop(store, model=MODEL).reindex(site)
     examples = [Example(f"Which is tyre{n}, wheel{n}?", (f"{BASE}p{n}#part",)) for n in range(PAGES)]
@@ -49,7 +49,7 @@ def test_trained_model_is_judged_and_found_by_a_reindex(jobs: Jobs, questions: P
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     base, folder = tiny_model(tmp_path), tmp_path / "trained"
-    left = Workplace(folder).model / "evaluation"  # by a run that died between saving and the card
+    left = Workplace(folder).model / "evaluation"  # left by a run that died between saving and the card
     left.mkdir(parents=True)
     (left / "old").touch()
     words = ("--dataset", questions, "--model", base, "--output", folder, "--questions", 8)
@@ -58,7 +58,7 @@ def test_trained_model_is_judged_and_found_by_a_reindex(jobs: Jobs, questions: P
     card = json.loads((folder / "card.json").read_text())
     assert card["kind"] == "embedding-model" and card["base"]["identity"] == load_tokenizer(str(base)).identity
     assert card["metrics"]["questions"] == PAGES // 5 and card["settings"]["triples"] == 8
-    assert card["settings"]["words"] == 2  # "wheels" and another that stands on all pages
+    assert card["settings"]["words"] == 2  # "wheels" and another word on all pages
     assert len(list((folder / "evaluation").glob("*predictions*"))) == 2
     assert not (folder / "evaluation" / "old").exists()
     trained = load_embedder(str(folder), device="cpu", backend="torch")
@@ -153,6 +153,6 @@ def test_adapter_without_a_gain_stops_the_startup_and_is_retrained(
     with pytest.raises(NotAnAdapter, match="not accepted"):
         make_retriever(AnswerSettings(retrieval={"query_adapter": folder}), store)
     monkeypatch.setenv("RAYDEX_RETRIEVAL__QUERY_ADAPTER", str(folder))
-    assert jobs.run(*words, "--epochs", 0).code == NOT_ACCEPTED  # the one that does not load is in nobody's way
+    assert jobs.run(*words, "--epochs", 0).code == NOT_ACCEPTED  # the one that does not load is no obstacle
     done = jobs.run(*words, "--check", questions)
     assert done.code == 2 and "nothing is left to learn from" in done.messages

@@ -1,4 +1,4 @@
-"""A run that is limited to single pages: it reads and deletes these alone, in the live index, and no others."""
+"""A run limited to single pages reads and deletes only these, in the live index."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ EDITED = {"usage": "Said again, in other words."}
 
 @pytest.fixture
 def folder(jobs: Jobs, tmp_path: Path) -> Path:
-    """A folder of twelve pages, indexed."""
+    """Index a folder of twelve pages."""
     write_site(tmp_path / "site", PAGES)
     jobs.run("reindex", "--collection", "docs", "--path", tmp_path / "site", "--base-url", BASE, *FLAGS)
     return tmp_path / "site"
@@ -24,7 +24,7 @@ def folder(jobs: Jobs, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def site(jobs: Jobs):
-    """A site of twelve pages, indexed."""
+    """Index a site of twelve pages."""
     links = tuple(f"/docs/{name}.html" for name in PAGES)
     routes = {link: html_page(link, sections) for link, sections in zip(links, PAGES.values(), strict=True)}
     with Site({"/docs/": html_page("Start", {"start": "Where all begins."}, links=links), **routes}) as site:
@@ -60,7 +60,7 @@ def test_single_pages_of_a_folder_are_read_and_deleted(jobs, folder):
     write_site(folder, {name: PAGES[name] | EDITED for name in ("p03", "p04")} | {"new": {"purpose": "A new page."}})
     for name in ("p00", "p01"):
         (folder / f"{name}.html").unlink()
-    for deleted in (1, 0):  # the same change again changes nothing
+    for deleted in (1, 0):  # repeating the change does nothing
         result = change(jobs, [f"{BASE}p03.html", f"{BASE}new.html"], [f"{BASE}p00.html"])
         assert (result.code, result.summary["pages"]["deleted"], result.summary["revision"]) == (0, deleted, 2)
     texts = jobs.texts()
@@ -78,7 +78,7 @@ def test_too_many_deletions_are_refused_but_changes_are_published(jobs, folder):
         (folder / f"p{number:02}.html").unlink()
     assert jobs.run("reindex", "--collection", "docs").code == 3
     assert change(jobs, [], [f"{BASE}p00.html"]).summary["pages"]["deleted"] == 1
-    assert len(jobs.texts()) == 33  # what the run before may not delete stays
+    assert len(jobs.texts()) == 33  # the pages that the previous run may not delete stay
     write_site(folder, {"p03": PAGES["p03"] | EDITED})
     refused = change(jobs, [f"{BASE}p03.html"], gone)
     assert refused.code == 3

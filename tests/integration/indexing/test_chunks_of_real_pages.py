@@ -1,4 +1,4 @@
-"""Nothing of a real documentation page is lost or silently cut: 120 pages of Ray's, from archive to tokens."""
+"""No text of a real documentation page is lost or silently cut: 120 pages of Ray's docs, from archive to tokens."""
 
 import os
 import tarfile
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not ARCHIVE.is_file(), reason
 
 
 def real_pages() -> Iterator[Page]:
-    """Every 6th guide or API page that has text worth the name."""
+    """Return every 6th guide or API page with a substantial text."""
     with tarfile.open(ARCHIVE) as archive:
         for place, member in enumerate(archive):
             if place % 6 == 0 and member.name.endswith(".html") and "_modules" not in member.name:
@@ -46,7 +46,7 @@ def chunks(documents: list[Document]) -> list[Chunk]:
 
 @pytest.mark.exhaustive
 def test_model_reads_every_chunk_to_its_end(chunks: list[Chunk]) -> None:
-    from transformers import BertTokenizer  # what AutoTokenizer gives, but without torch
+    from transformers import BertTokenizer  # the class that AutoTokenizer returns, without torch
 
     tokenizer = BertTokenizer.from_pretrained(model_folder(MODEL))
     read = tokenizer([chunk.embed_text for chunk in chunks], truncation=False)["input_ids"]
@@ -57,7 +57,7 @@ def test_model_reads_every_chunk_to_its_end(chunks: list[Chunk]) -> None:
 
 def test_every_character_of_a_section_is_in_a_chunk(documents: list[Document], chunks: list[Chunk]) -> None:
     for document in documents:
-        # Of each chunk its text without the lead-in that it repeats.
+        # Each chunk's text without its repeated lead-in.
         own = [chunk.text.partition("\n…\n")[2] or chunk.text for chunk in chunks if chunk.url == document.url]
         mine = "".join("".join(text.split()) for text in own)
         for section in document.sections:

@@ -1,4 +1,4 @@
-"""The crawler against real web servers: what is fetched, what is remembered, and how it ends."""
+"""The crawler with real web servers: fetched pages, stored state, and ways to end."""
 
 import asyncio
 import gzip
@@ -197,7 +197,7 @@ def test_crawl_delay_is_respected(ledger):
     with Site({"/robots.txt": robots, "/": page(*paths), **{path: page() for path in paths}}) as site:
         Crawled(site, ledger)
         times = [request.at for request in site.requests if request.path != "/robots.txt"]
-    # All of it, and half: a busy machine may notice a request late and the next one at once.
+    # Full and half the delay: a busy machine may notice one request late and the next one immediately.
     assert len(times) == 5 and times[-1] - times[0] > 4 * 0.3 / 2
 
 
@@ -217,7 +217,7 @@ def test_server_errors_are_retried_then_counted_as_failed(ledger):
 def test_retry_after_is_respected_up_to_a_limit(ledger):
     busy = iter([Answer("", 429, {"Retry-After": "1"}), Answer("", 503, {"Retry-After": "86400"})])
     with Site({"/": lambda _: next(busy, page())}) as site:
-        crawled = Crawled(site, ledger, max_retry_after_s=1.5)  # 86,400 s would be beyond the time of a test
+        crawled = Crawled(site, ledger, max_retry_after_s=1.5)  # 86,400 s would take too long in a test
         first, second, third = (request.at for request in site.requests if request.path == "/")
     assert crawled.ok == ["/"]
     assert second - first >= 0.95
@@ -274,7 +274,7 @@ def test_bomb_takes_no_more_memory_than_a_page_may(ledger, cold):
             peaks.append(int(status["VmHWM"].split()[0]) // 1024)
     states = [row["state"] for row in FileLedger(str(ledger)).rows.values()]
     assert states == ["ok", "skipped", "skipped", "ok"]
-    # A page may have 20 MiB; measured 24, and twice that if the first bomb's bytes outlived it.
+    # A page may have 20 MiB. Measured: 24, and twice that if the first bomb's bytes were kept.
     assert peaks[1] - peaks[0] < 36
 
 
@@ -367,7 +367,7 @@ def test_unresponsive_site_is_given_up(ledger):
 
 
 def _certificate(folder: Path) -> Path:
-    """A certificate of our own making, with its key, in one file."""
+    """Return a self-signed certificate with its key in one file."""
     path = folder / "own.pem"
     command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout -"
     made = subprocess.run([*command.split(), "-out", "-"], check=True, capture_output=True)
@@ -391,7 +391,7 @@ def test_failing_ledger_fails_the_crawl(ledger):
 
 
 def _children(pid: int) -> list[int]:
-    """Crawlers among the children of a process: a whole test run has others, its Postgres for one."""
+    """Return the crawlers among a process's children. A whole test run has other children, such as its Postgres."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(child) for child in children if b"crawling.spider" in Path(f"/proc/{child}/cmdline").read_bytes()]
 

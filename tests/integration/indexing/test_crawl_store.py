@@ -17,14 +17,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
 
 
 class Database:
-    """Crawls a site into a fresh database and shows its page rows by path."""
+    """Crawls a site into a fresh database and returns its page rows by path."""
 
     def __init__(self, store: Store):
         self.store, self.urls = store, []
         self.report: CrawlReport | None = None
 
     def crawl(self, site: Site, **settings) -> Iterator[list[str]]:
-        """Crawl in a run of its own; one that is closed before its end has died."""
+        """Crawl in a new run. A crawl closed before its end counts as dead."""
         with hold_collection(self.store, "docs") as lock:
             run = lock.begin("reindex", {})
             yield from self.crawl_in(run, site, **settings)
@@ -92,7 +92,7 @@ def test_crawl_continues_when_its_database_sessions_are_killed(database):
 
 
 def _killed_crawl(database: Database, site: Site) -> set[str]:
-    """Crawl until a page is named that was not stored before, kill the crawler, return the paths of stored pages."""
+    """Crawl until a new page is yielded, kill the crawler, and return the paths of stored pages."""
 
     def stored() -> set[str]:
         return {path for path, row in database.rows(site).items() if row["body"] is not None}
@@ -110,7 +110,7 @@ def test_crawl_after_a_kill_refetches_no_stored_page(database, same_run):
     routes = {"/": page("/moved", *paths), "/moved": redirect("/30")} | dict.fromkeys([*paths, "/30"], slow(0.05))
     with Site(routes) as site:
         first = _killed_crawl(database, site)
-        stored = _killed_crawl(database, site)  # takes over what the first run stored, and is killed too
+        stored = _killed_crawl(database, site)  # takes over the first run's stored pages, and is killed too
         assert {"/"} <= first < stored < {"/", *paths, "/30"}
         asked, run = len(site.paths()), database.rows(site)["/"]["run"]
         again = database.crawl_in(run, site) if same_run else database.crawl(site)

@@ -1,4 +1,4 @@
-"""Files of a folder that have not changed are not read; every other one is."""
+"""Unchanged files in a folder are not read, and all others are."""
 
 import os
 import time
@@ -15,7 +15,7 @@ from pipelines.store import RunLock, Store
 
 
 class Runs:
-    """Runs over one folder; `read` are the files that the last one opened."""
+    """Runs over one folder. `read` has the files that the last run opened."""
 
     def __init__(self, store: Store, root: Path) -> None:
         self.store, self.root, self.read = store, root, list[str]()
@@ -33,7 +33,7 @@ class Runs:
 
 @pytest.fixture
 def runs(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
-    """Three files, which no clock is too coarse for."""
+    """Create three files, old enough for any clock resolution."""
     monkeypatch.setattr(files, "SETTLED_NS", 0)
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.html").write_text(html_page(name, {"s": f"Text of {name}."}))
@@ -83,7 +83,7 @@ def test_page_changes_with_its_included_files(runs: Runs) -> None:
 
 
 def test_change_of_equal_size_with_a_reset_mtime_is_detected(runs: Runs) -> None:
-    """As `tar --mtime` and builds that are to be reproducible do."""
+    """`tar --mtime` and reproducible builds do this."""
     path = runs.root / "a.html"
     os.utime(path, (1, 1))
     runs()
@@ -116,7 +116,7 @@ def test_files_are_reread_when_the_reading_settings_change(runs: Runs) -> None:
 
 
 def test_last_of_two_files_with_one_url_wins_in_every_run(runs: Runs) -> None:
-    """As by the front matter of Docusaurus."""
+    """The front matter of Docusaurus can cause this."""
     for name in ("a", "b"):
         (runs.root / f"{name}.md").write_text(f"---\nslug: /same\n---\n# Page {name}\n")
     sources = SourceFolder("Docusaurus", "docusaurus.config.js", f"{runs.root}/", "bare", routes=(("", ""),))
@@ -153,7 +153,7 @@ def test_page_that_another_source_changed_meanwhile_is_read_again(runs: Runs) ->
 def test_unreadable_file_is_a_failed_page_and_the_others_are_indexed(runs: Runs) -> None:
     runs()
     (runs.root / "a.html").unlink()
-    (runs.root / "a.html").symlink_to("/proc/self/mem")  # which root may not read either
+    (runs.root / "a.html").symlink_to("/proc/self/mem")  # unreadable even for root
     (runs.root / "b.html").write_text(html_page("b", {"s": "Another text."}))
     for _ in range(2):
         counts = runs()
@@ -161,7 +161,7 @@ def test_unreadable_file_is_a_failed_page_and_the_others_are_indexed(runs: Runs)
         assert (failed["url"], failed["error"].endswith("Input/output error")) == (BASE + "a.html", True)
         assert (counts["failed"], counts["changed"] + counts["unchanged"]) == (1, 2)
     sources = SourceFolder("", "", f"{runs.root}/", "keep", routes=(("", ""),))
-    with pytest.raises(OSError, match="Input/output error"):  # its URL may stand in it: it is that of no other page
+    with pytest.raises(OSError, match="Input/output error"):  # it may contain its URL, which no other page has
         runs(sources=sources)
 
 

@@ -1,4 +1,4 @@
-"""Pages are gone once all that may lead to them was read in full, and then they are."""
+"""Pages are gone only after everything that may lead to them has been read completely."""
 
 import psycopg
 import pytest
@@ -20,7 +20,7 @@ from pipelines.store import Store
 ONE, TWO = (
     Site(start_urls=["http://docs.test/one/"]),
     Site(start_urls=[f"{BASE}two/"], exclude=["/old/"]),
-)  # leads to https
+)  # links to https
 WHOLE = Folder(path="pages", base_url=BASE)
 PAGES = ("one/a", "two/a", "two/old/a", "a")
 
@@ -28,7 +28,7 @@ PAGES = ("one/a", "two/a", "two/old/a", "a")
 @pytest.mark.parametrize(
     ("folders", "complete", "gone"),
     [
-        ([], [ONE, TWO], PAGES),  # those that no source leads to, too
+        ([], [ONE, TWO], PAGES),  # including those that no source leads to
         ([], [ONE], ("one/a", "two/old/a", "a")),
         ([], [TWO], ("two/a", "two/old/a", "a")),
         ([], [], ()),

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a run as interrupted: in what the command prints, in its exit code, in what is stored."""
+"""Ctrl-C and SIGTERM end a run as interrupted: in the output, in the exit code, and in the database."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ def test_run_stopped_by_a_person_is_interrupted_not_failed(jobs, store, tmp_path
         run = subprocess.Popen([sys.executable, "-m", "jobs", *words], cwd=ROOT, text=True, stderr=subprocess.PIPE,
                                env=os.environ | {"DATABASE_URL": jobs.url, "RAYDEX_HOME": str(tmp_path)})  # fmt: skip
         assert asked.wait(60)
-        while not store.known_page("docs", f"{site.url}/"):  # a run that stored no page is forgotten, not recorded
+        while not store.known_page("docs", f"{site.url}/"):  # a run without a stored page is forgotten, not recorded
             assert run.poll() is None
             time.sleep(0.02)
         run.send_signal(number)

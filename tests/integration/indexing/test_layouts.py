@@ -1,4 +1,4 @@
-"""What repeats on most pages of a site is left out of its index, and a later run goes on as if it had never been."""
+"""Text repeated on most pages of a site is kept out of its index, and later runs work as if it had never existed."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def write(folder: Path, pages: range) -> None:
 
 @pytest.fixture
 def folder(jobs: Jobs, tmp_path: Path) -> Path:
-    """A folder of twelve pages with a banner, and the flags that index it."""
+    """Return a folder of twelve pages with a banner, and the flags that index it."""
     write(tmp_path / "site", range(12))
     jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL]
     return tmp_path / "site"
@@ -46,7 +46,7 @@ def test_banner_is_omitted_and_reported_and_a_page_keeps_its_own_title(jobs, fol
         read = PageShelf(store).read([store.live_index(jobs.name)], f"{BASE}p03.html")
     assert read.title == "Topic 3" and "Fast and small" not in read.text
 
-    rows = jobs.rows()  # later runs read and embed only what is new
+    rows = jobs.rows()  # later runs read and embed only new content
     again = jobs.reindex().summary
     assert again["chunks"] == {"total": 12, "embedded": 0, "reused": 0, "written": 0, "deleted": 0}
     write(folder, range(12, 13))
@@ -58,7 +58,7 @@ def test_banner_is_omitted_and_reported_and_a_page_keeps_its_own_title(jobs, fol
 def test_index_that_contains_the_layout_is_repaired_from_stored_pages(jobs, folder):
     for number in range(7, 12):
         (folder / f"p{number:02}.html").unlink()
-    assert jobs.reindex().summary["chunks"]["total"] == 14  # too few pages to tell
+    assert jobs.reindex().summary["chunks"]["total"] == 14  # too few pages to decide
     write(folder, range(12))
     assert jobs.reindex().summary["chunks"]["total"] == 12
     assert not any("Fast and small" in text for text in jobs.texts().values())

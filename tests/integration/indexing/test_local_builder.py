@@ -1,4 +1,4 @@
-"""Little work is done in one process: the same index as Ray builds, and no Ray at all."""
+"""Small runs are done in one process: without Ray, and with the same index as with Ray."""
 
 import math
 import signal
@@ -79,7 +79,7 @@ def test_model_error_ends_the_run_and_the_next_run_resumes(jobs, folder, monkeyp
 def test_neither_ray_nor_torch_is_imported(jobs: Jobs, folder: Path) -> None:
     code = (
         "import sys; from jobs import reindex; from jobs.cli import run_job;"
-        f"flags = {[*map(str, jobs.common[:-1])]!r};"  # as a user calls it: without --no-ray
+        f"flags = {[*map(str, jobs.common[:-1])]!r};"  # like a user, without --no-ray
         "code = run_job(reindex.arguments(), reindex.run, flags);"
         "found = {'ray', 'torch', 'sentence_transformers', 'transformers'} & set(sys.modules);"
         "sys.exit(code or (str(found) if found else 0))"
@@ -88,7 +88,7 @@ def test_neither_ray_nor_torch_is_imported(jobs: Jobs, folder: Path) -> None:
 
 
 def test_actor_imports_do_not_load_torch() -> None:
-    """Loading an exported model imports none either: see test_onnx_encoder.py."""
+    """Loading an exported model does not import it either: see test_onnx_encoder.py."""
     code = "import sys; import pipelines.indexing.building.ray_builder; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
@@ -104,12 +104,12 @@ def model() -> Iterator[CountingModel]:
 def run(
     jobs: Jobs, model: CountingModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[subprocess.Popen]:
-    """A run in a process of its own, of which some vectors are stored, and the others wait for the model."""
+    """Start a run in its own process, with some vectors stored and the others waiting for the model."""
     monkeypatch.setenv("OPENAI_BASE_URL", model.url)
     write_site(tmp_path / "site", site_sections(80))
     jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL[2:], "--model", COUNTING]
     command = [sys.executable, "-m", "jobs.reindex", "--collection", "docs", *map(str, jobs.common)]
-    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests that run in the background have it ignored
+    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # background tests have the signal ignored
     popen = partial(subprocess.Popen, command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     with popen(preexec_fn=hears) as process:
         try:
@@ -121,7 +121,7 @@ def run(
 
 
 def reads(process: subprocess.Popen) -> list[int]:
-    """The pids of the run's children: what reads its pages."""
+    """Return the pids of the run's children that read its pages."""
     return [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
 
 
@@ -134,13 +134,13 @@ def test_next_run_finishes_a_stopped_one_and_embeds_nothing_twice(jobs, run, mod
     at, stored = time.monotonic(), stored_hashes(jobs.url)
     assert 0 < len(stored) < 240
     model.go_on()
-    finished = jobs.reindex("--wait").summary  # Postgres may still be at the ended run's last statement
+    finished = jobs.reindex("--wait").summary  # Postgres may still be executing the ended run's last statement
     assert finished["chunks"].items() >= {"total": 240, "embedded": 240 - len(stored), "reused": len(stored)}.items()
     assert not stored & set(model.hashes(since=at))
 
 
 def test_run_survives_the_death_of_its_reader_and_database_sessions(jobs, run, model):
-    with Store(jobs.url) as store:  # the page that a killed process reads is a failed one
+    with Store(jobs.url) as store:  # the page that a killed process was reading is a failed one
         eventually(lambda: store.staged_counts(1)["pages"] == 80, "all pages are read")
     kill_9(*reads(run))
     assert end_sessions(jobs.url) >= 2
@@ -151,7 +151,7 @@ def test_run_survives_the_death_of_its_reader_and_database_sessions(jobs, run, m
 
 @pytest.mark.exhaustive
 def test_large_run_starts_locally_and_finishes_on_ray(jobs, folder, local_ray, monkeypatch):
-    """As a user's machine does where no Ray is connected."""
+    """This happens on a user's machine if no Ray is connected."""
     for name, value in {"is_little": lambda *_: False, "is_connected": lambda: False, "PAGES_PER_RANGE": 2}.items():
         monkeypatch.setattr(gather, name, value)
     built: list[str] = []
@@ -169,7 +169,7 @@ def test_large_run_starts_locally_and_finishes_on_ray(jobs, folder, local_ray, m
 def test_ray_gets_no_work_if_everything_started_locally(
     jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As few large pages are on a machine with many CPUs."""
+    """This happens with a few large pages on a machine with many CPUs."""
     asked: list[object] = []
     for name in ("is_little", "is_connected"):
         monkeypatch.setattr(gather, name, lambda *_: False)

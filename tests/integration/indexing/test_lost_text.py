@@ -1,4 +1,4 @@
-"""A run publishes no success over nothing: pages that lose their text are refused, and what is left out is said."""
+"""A run never reports success over nothing: pages that lose their text are refused, and omissions reported."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
 
 @pytest.fixture
 def folder(tmp_path: Path, jobs: Jobs) -> Path:
-    """A folder of 12 pages with 36 sections; the jobs index it."""
+    """Index a folder of 12 pages with 36 sections."""
     folder = tmp_path / "site"
     write_site(folder, site_sections(12))
     jobs.common = ["--path", str(folder), "--base-url", BASE, *MODEL]
@@ -59,7 +59,7 @@ def test_run_that_loses_most_of_the_text_is_refused(jobs, folder, more):
     )
     assert jobs.texts() == before
     status = jobs.verb("status").summary["collections"]["docs"]
-    assert [index["state"] for index in status["indexes"]] == ["live", "candidate"]  # to be looked at
+    assert [index["state"] for index in status["indexes"]] == ["live", "candidate"]  # for inspection
     allowed = jobs.reindex("--max-delete-ratio", 1)
     assert allowed.code == 0 and len(jobs.texts()) == 9
 
@@ -144,7 +144,7 @@ def test_missing_text_is_explained_for_deleted_pages_too(jobs):
 
 
 def test_run_without_changes_does_not_read_the_index_to_judge_itself(jobs, folder, store: Store):
-    """Of one that only replaces pages by as much text, the size of the index is not read either."""
+    """A run that only replaces pages with as much text does not read the index's size either."""
     assert jobs.reindex().code == 0
     index, run = store.live_index("docs").id, store.last_runs("docs", 1)[0]["id"]
     assert store.text_sizes("docs", run, index, index, True) == (0, 0)

@@ -1,4 +1,4 @@
-"""Pages whose URLs change are moved: the index holds them once, and they are no vanished ones."""
+"""Pages whose URLs change are moved: the index has them once, and they do not count as vanished."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ Index = Callable[..., JobResult]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Ten pages of Markdown in two folders, with links to one another."""
+    """Return a folder with ten pages of Markdown in two folders that link to one another."""
     for number, (name, sections) in enumerate(site_sections(10).items()):
         path = tmp_path / "docs" / ("guide" if number % 2 else "api") / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def index(jobs: Jobs) -> Index:
 
 
 def moved_once(jobs: Jobs, done: JobResult, prefix: str, suffix: str, pages: int = 10) -> None:
-    """The index holds each page once, at its new URL, and nothing was embedded for that."""
+    """Assert that the index has each page once, at its new URL, and that nothing was embedded for it."""
     urls = {source.partition("#")[0] for source in jobs.texts()}
     assert {url.startswith(prefix) and url.endswith(suffix) for url in urls} == {True}
     assert len(urls) == pages and done.summary["chunks"]["total"] == 3 * pages
@@ -64,7 +64,7 @@ def test_moved_folder_takes_its_pages_along(jobs: Jobs, folder: Path, index: Ind
     (folder / "guide").rename(folder / "handbook")
     done = index(folder)
     assert done.summary["pages"]["deleted"] == 5 and done.summary["chunks"]["total"] == 30
-    elsewhere = folder.rename(folder.parent / "elsewhere")  # its pages have the URLs that they had
+    elsewhere = folder.rename(folder.parent / "elsewhere")  # its pages keep their URLs
     done = index(elsewhere)
     assert (done.summary["pages"]["unchanged"], done.summary["chunks"]["total"]) == (10, 30)
 

@@ -1,4 +1,4 @@
-"""New selectors are read into the index from its stored pages, and those that find nothing are named."""
+"""New selectors are applied to stored pages, and selectors without matches are reported."""
 
 from kit.reindexing import Jobs
 from kit.web import Site
@@ -33,7 +33,7 @@ def test_new_selectors_reread_stored_pages_and_embed_only_changed_texts(jobs: Jo
         texts = jobs.texts()
         assert not any("Rate text" in text for text in texts.values())
         assert len(texts) == 5
-        assert summary["chunks"]["embedded"] == 3  # of pages 1, 3 and 9, which had something to rate
+        assert summary["chunks"]["embedded"] == 3  # pages 1, 3 and 9 had something to rate
 
         file.write_text(plain + SELECTORS.replace(', "#toc"', ""))
         again = jobs.reindex().summary

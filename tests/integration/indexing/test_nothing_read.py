@@ -1,4 +1,4 @@
-"""A run that reads nothing fails, says why within seconds, and leaves everything as it was."""
+"""A run that reads nothing fails, says why within seconds, and changes nothing."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ MODEL = ("--model", "hash:8", "--no-ray")
 
 @pytest.fixture
 def nobody() -> Iterator[str]:
-    """URL of a port where nobody listens."""
+    """Return the URL of a port where nobody listens."""
     with closed_port() as port:
         yield f"http://127.0.0.1:{port}/docs/"
 

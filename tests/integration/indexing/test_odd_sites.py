@@ -1,4 +1,4 @@
-"""Sites that answer oddly, as real ones do: headers that are wrong, redirects for a cookie, folders without a slash."""
+"""Sites with odd replies, as in practice: wrong headers, redirects for a cookie, folders without a slash."""
 
 import gzip
 from collections.abc import Callable
@@ -73,7 +73,7 @@ def test_plain_text_stays_text_and_binary_data_is_not_read(ledger):
 
 
 def negotiated(markdown: str, html: str) -> Callable[[Handler], Answer]:
-    """Return a route that sends Markdown to who names it."""
+    """Return a route that sends Markdown to clients that accept it."""
 
     def answer(handler: Handler) -> Answer:
         if "text/markdown" in handler.headers["Accept"]:
@@ -94,7 +94,7 @@ def test_html_wins_over_a_markdown_twin_of_the_page(ledger):
 
 
 def walled(to: str | None, answer: Route, name: str = "sid") -> Callable[[Handler], Route]:
-    """Return a route that wants a cookie: who comes without it is sent to `to` (None: here), with the cookie."""
+    """Return a route that requires a cookie. Clients without it are sent to `to` (None: here), with the cookie."""
 
     def ask(handler: Handler) -> Route:
         if f"{name}=" in (handler.headers["Cookie"] or ""):
@@ -189,7 +189,7 @@ def test_start_url_without_a_slash_is_a_folder_if_it_links_into_it(ledger, start
     ids=["404", "410", "503", "moved away", "no page", "robots.txt"],
 )  # fmt: skip
 def test_unread_start_url_without_a_slash_opens_no_sibling(ledger, start):
-    """The other pages of the host are left alone, and none of them is taken for gone."""
+    """The host's other pages are left alone, and none of them is considered gone."""
     with Site({path: page() for path in ("/blog", "/docs2", "/docs/a")}) as site:
         site.routes["/docs"] = start or page("/docs/a")
         if start is None:

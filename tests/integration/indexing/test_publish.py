@@ -1,4 +1,4 @@
-"""Publishing against a real Postgres: what readers see, what is written again, who may publish, what can be undone."""
+"""Publishing with a real Postgres: visible states, rewritten rows, the right to publish, and undoing."""
 
 import threading
 import time
@@ -60,11 +60,11 @@ def texts_of(site: Site) -> frozenset[str]:
     return frozenset(text for sections in site.values() if not isinstance(sections, str) for text in sections.values())
 
 
-# ---------------------------------------------------------------------------------------------- what is written
+# ---------------------------------------------------------------------------------------------- written rows
 
 
 def publish_p03(workshop: Workshop, change: Callable[[Chunk], Chunk]) -> tuple[Publication, int]:
-    """Publish a page with its chunks changed; return how many were embedded too."""
+    """Publish a page with changed chunks, and return the number of texts embedded with it."""
     with hold_collection(workshop.store, "docs") as lock:
         run = lock.begin("reindex", {})
         workshop.save(run, {"p03": {**small_site(8)["p03"], "new": f"In run {run}."}})  # so that it is read
@@ -115,7 +115,7 @@ def test_page_that_changes_twice_in_a_run_is_staged_in_its_last_state(store, wor
     assert workshop.texts() == {"a#s": ["Second version."], "b#s": ["Stays."]}
 
 
-# ---------------------------------------------------------------------------------------------- what disappears
+# ---------------------------------------------------------------------------------------------- vanished pages
 
 
 def test_vanished_page_is_deleted_if_allowed_failed_page_stays(workshop):
@@ -142,17 +142,17 @@ def test_deletion_requires_a_complete_run_and_a_small_share(deletable, pages, co
     assert (refusal == "") is allowed
 
 
-# ---------------------------------------------------------------------------------------------- what readers see
+# ---------------------------------------------------------------------------------------------- visible states
 
 
 def shrunk_and_grown(site: Site) -> Site:
-    """Pages gone, changed and new."""
+    """Return the site with gone, changed and new pages."""
     new = {f"new{n}": {"s0": f"A new page number {n} says {n * 13}."} for n in range(3)}
     return {**site, "p01": "gone", "p02": {"s0": "Wholly other words.", "s9": "And a new section."}, **new}
 
 
 class Readers:
-    """Threads that ask all the time; each observation must be exactly one of the states allowed."""
+    """Threads that query all the time. Each observation must be exactly one of the allowed states."""
 
     def __init__(self, store: Store, workshop: Workshop, *allowed: frozenset[str]) -> None:
         self.store, self.workshop, self.allowed = store, workshop, set(allowed)
@@ -167,7 +167,7 @@ class Readers:
             try:
                 self._check(*self._read(number))
             except NoSuchIndex:
-                continue  # pruned between the two calls: the caller asks for the live index again
+                continue  # pruned between the two calls: the caller looks up the live index again
             except BaseException as error:
                 self.wrong.append(repr(error))
                 return
@@ -181,7 +181,7 @@ class Readers:
             return index.id, revision, [hit.text for hit in hits]
 
     def _read_nearest(self, chunks: IndexSnapshot) -> tuple[int, list[Hit]]:
-        """Return all chunks, each looked up after the search: a publish between is not seen."""
+        """Return all chunks, each looked up after the search: a publish in between is invisible."""
         found = chunks.search([self.vector], [], 500)
         ids = [chunk.chunk_id for _, chunk in found.nearest[0]]
         hits = chunks.hits(ids)
@@ -210,7 +210,7 @@ class Readers:
                 worker.join()
 
     def wait(self, polls: int = 6) -> None:
-        """Until so many more polls were made, so that the state before and after is seen for sure."""
+        """Wait for so many more polls that the states before and after are certainly seen."""
         target, deadline = self.polls + polls, time.monotonic() + 60
         while self.polls < target and not self.wrong and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -225,7 +225,7 @@ def test_readers_see_only_the_old_or_new_state_in_every_kind_of_publish(store, w
     with Readers(store, workshop, old, new, newest).polling() as readers:
         first = workshop.reindex(after)  # in place
         readers.wait()
-        second = workshop.reindex(rewritten)  # most has changed: built beside
+        second = workshop.reindex(rewritten)  # most has changed: a new index is built
         readers.wait()
     assert (first.in_place, second.in_place) == (True, False)
     assert readers.seen == {old, new, newest}
@@ -259,7 +259,7 @@ def test_readers_see_whole_indexes_during_rebuilds_and_rollbacks(store, workshop
 
 
 def test_publish_that_dies_halfway_changes_nothing(store, workshop):
-    """Reads while publishes of every kind go on: see test_reads_during_publishes.py of the attacks."""
+    """test_reads_during_publishes.py in tests/attacks covers reads during publishes of every kind."""
     site = small_site()
     after = shrunk_and_grown(site)
     workshop.reindex(site)
@@ -268,7 +268,7 @@ def test_publish_that_dies_halfway_changes_nothing(store, workshop):
     run = workshop.prepare(lock, after)
     other = psycopg.connect(store.url, autocommit=True)
     with ThreadPoolExecutor(1) as threads, other, other.transaction():
-        other.execute("lock table indexed_page in share mode")  # publishing, its chunks written, waits here
+        other.execute("lock table indexed_page in share mode")  # publishing waits here with its chunks written
         publishing = threads.submit(workshop.publish, lock, run)
         eventually(lambda: bool(blocked(store)), "the publish waits for the lock")
         assert frozenset(text for texts in workshop.texts().values() for text in texts) == texts_of(site)
@@ -285,7 +285,7 @@ def test_publish_that_dies_halfway_changes_nothing(store, workshop):
 
 
 def blocked(store: Store) -> list[int]:
-    """The pids of the sessions that wait for a lock."""
+    """Return the pids of the sessions that wait for a lock."""
     query = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     with psycopg.connect(store.url) as connection:
         return [pid for (pid,) in connection.execute(query)]
@@ -393,7 +393,7 @@ def test_page_that_takes_too_long_costs_only_itself(store, workshop):
 
 def test_candidate_is_updated_in_place_and_never_more_than_one_exists(store, workshop):
     site = small_site()
-    waiting = workshop.reindex(site, publish=False)  # a first index may wait too
+    waiting = workshop.reindex(site, publish=False)  # a first index can wait too
     with pytest.raises(NoLiveIndex):
         workshop.live()
     published = workshop.reindex(site)
@@ -409,7 +409,7 @@ def test_candidate_is_updated_in_place_and_never_more_than_one_exists(store, wor
     workshop.use("hash:16", chunk_size=128)
     fourth = workshop.reindex(site, publish=False)
     assert fourth.index != third.index
-    assert workshop.embedded == 0  # what a run counted on while embedding is there when it publishes
+    assert workshop.embedded == 0  # vectors that a run relied on while embedding still exist when it publishes
     assert states(store) == ["live", "candidate"]
 
 
@@ -428,7 +428,7 @@ def test_candidate_keeps_its_model_on_a_machine_with_another_default(store, mode
 
 
 def test_vector_type_of_a_rebuild_counts_rows_carried_over(store, workshop, monkeypatch):
-    monkeypatch.setattr(publishing_module, "LARGE_INDEX_CHUNKS", 40)  # so that no million rows are needed
+    monkeypatch.setattr(publishing_module, "LARGE_INDEX_CHUNKS", 40)  # so that a million rows are not needed
     site = small_site(20)
     workshop.reindex(site)
     assert workshop.live().settings.vector_type == "halfvec"
@@ -448,16 +448,16 @@ def test_build_memory_fits_its_graph_within_the_limit_of_the_server(store, works
             return int(publishing_module._memory_of_build(**graph).removesuffix("kB"))
 
     least = publishing_module.BUILD_BYTES >> 10
-    assert least < memory() < least + 100  # nine chunks of about a kilobyte and more
+    assert least < memory() < least + 100  # nine chunks of more than a kilobyte
     monkeypatch.setattr(publishing_module, "GRAPH_BYTES", 1 << 50)
     with psycopg.connect(store.url) as connection:
         allowed = connection.execute("select pg_size_bytes(current_setting('maintenance_work_mem'))").fetchone()
     assert allowed is not None
-    assert memory() == allowed[0] >> 10  # the keeper's, sized by the machine, on the server's command line
+    assert memory() == allowed[0] >> 10  # set by the keeper for this machine, on the server's command line
 
 
 def test_one_process_builds_the_graph_if_shared_memory_is_too_small(store, workshop, caplog):
-    """A parallel build takes its memory from /dev/shm, which has 64 MB in a container unless one asks for more."""
+    """A parallel build takes its memory from /dev/shm, which by default has 64 MB in a container."""
     workshop.reindex(small_site(3))
     index = workshop.live().id
     with psycopg.connect(store.url, row_factory=psycopg.rows.dict_row) as connection:
@@ -506,7 +506,7 @@ def test_only_a_candidate_or_retired_index_of_the_collection_is_promoted(store, 
 
 @pytest.mark.parametrize("name", ["delete_chunks", "forget_pages"])
 def test_staged_rows_of_a_run_are_scanned_once(store, workshop, name):
-    """Not once for each chunk, as Postgres would where it expects a new run to have staged one row."""
+    """They must not be scanned once per chunk, as Postgres would do if it expected only one staged row."""
     workshop.reindex(small_site(3))
     index = workshop.live().id
     values = {"run": 1, "index": index, "revision": 2}
@@ -523,7 +523,7 @@ def test_edited_chunk_counts_once_when_choosing_how_to_publish(store, workshop):
     lock = workshop.lock()
     run = workshop.prepare(lock, changed(site, p01={"s": "Other.", "t": "More."}, p02="gone"))
     assert len(site["p01"]) == 3
-    assert store.staged_changes(run, workshop.live().id) == 3  # two come, three go
+    assert store.staged_changes(run, workshop.live().id) == 3  # two added, three removed
     lock.release()
 
 
@@ -574,7 +574,7 @@ def test_publish_is_announced_but_an_unchanged_run_is_not(store, workshop):
         assert [note.payload for note in listener.notifies(timeout=60, stop_after=1)] == ["docs"]
 
 
-# ---------------------------------------------------------------------------------------------- who may publish
+# ---------------------------------------------------------------------------------------------- the right to publish
 
 
 def test_second_run_of_a_collection_exits_and_names_the_first(store):
@@ -584,13 +584,13 @@ def test_second_run_of_a_collection_exits_and_names_the_first(store):
             pass
         with hold_collection(store, "another"):
             pass
-    for _ in range(20):  # it is free at once
+    for _ in range(20):  # it is free immediately
         with hold_collection(store, "docs"):
             pass
 
 
 def end_session_of(lock: RunLock) -> None:
-    """End the lock's session from outside, as an administrator or a broken network would."""
+    """End the lock's session from outside, like an administrator or a broken network."""
     assert lock._connection is not None
     pid = lock._connection.info.backend_pid
     with psycopg.connect(lock.store.url, autocommit=True) as connection:

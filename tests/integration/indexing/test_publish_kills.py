@@ -1,7 +1,7 @@
 """kill -9 of a database's processes in the middle of a publish: the run publishes again by itself, once.
 
-The database is the embedded one with its keeper. A publish is held at a step by a lock on a table that it needs next,
-and its back end, the postmaster or the keeper is killed there. The index must be that of an undisturbed run.
+The database is the embedded one with its keeper. A lock on the next needed table holds a publish at a step, and there
+its back end, the postmaster or the keeper is killed. The index must equal an undisturbed one.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Bench:
-    """Shared by all cases: the folder of the server and the rows of the final table."""
+    """State shared by all cases: the server's folder and the rows of the final table."""
 
     home: Path
     table: list[tuple[str, ...]] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Bench:
 
     @contextmanager
     def workshop(self) -> Iterator[Workshop]:
-        """A workshop in a database of its own, in which BEFORE is published."""
+        """Return a workshop in its own database, with BEFORE published."""
         with Store(new_database(self.home, f"publish_{next(_numbers)}"), retry_s=60) as store:
             store.migrate()
             workshop = Workshop(store)
@@ -52,7 +52,7 @@ class Bench:
             yield workshop
 
     def expected(self, site: Site) -> tuple[dict[str, list[str]], set[str], Publication]:
-        """Texts and ids of the index that nobody disturbs, and the result of its publish."""
+        """Return texts and ids of an undisturbed index, and the result of its publish."""
         if str(site) not in self.undisturbed:
             with self.workshop() as workshop:
                 publication = workshop.reindex(site)
@@ -108,7 +108,7 @@ def held(workshop: Workshop) -> Iterator[RunLock]:
 
 
 def survive(bench: Bench, kill: Callable[[Bench, int], None], step: str, site: Site) -> None:
-    """Kill while the publish of `site` waits for the table `step`; assert that it succeeds as if undisturbed."""
+    """Kill while the publish of `site` waits for the table `step`, and assert that it succeeds as if undisturbed."""
     texts, ids, expected = bench.expected(site)
     with (
         bench.workshop() as workshop,
@@ -151,7 +151,7 @@ def test_publish_survives_a_kill_at_every_step(bench, kill, step, site):
 
 
 class DeafProxy:
-    """Passes bytes between clients and a Postgres, but keeps the answer to a publish's COMMIT, and cuts its session."""
+    """Passes bytes between clients and Postgres, but withholds the reply to a publish's COMMIT and cuts it off."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -182,7 +182,7 @@ class DeafProxy:
     def _answer(self, server: socket.socket, client: socket.socket, committing: threading.Event) -> None:
         with contextlib.suppress(OSError):
             while data := server.recv(65536):
-                if committing.is_set():  # the server has answered: it has committed
+                if committing.is_set():  # the server has replied: it has committed
                     self.lost += 1
                     client.shutdown(socket.SHUT_RDWR)
                     return

@@ -1,4 +1,4 @@
-"""The site of a folder tells its own URLs; one that is silent or says nonsense changes nothing."""
+"""A folder's site tells its own URLs; a site that is down or replies with nonsense changes nothing."""
 
 from pathlib import Path
 
@@ -57,5 +57,5 @@ def test_sitemap_can_be_a_file(jobs: Jobs, folder: Path, tmp_path: Path) -> None
     listing.write_text("".join(f"{BASE}{url}\n" for url in PAGES.values()))
     assert jobs.reindex("--sitemap", listing).code == 0
     assert cited(jobs) == set(PAGES.values())
-    again = jobs.verb("reindex")  # as it is stored
+    again = jobs.verb("reindex")  # with the stored settings
     assert again.summary["pages"]["unchanged"] == 3 and cited(jobs) == set(PAGES.values())

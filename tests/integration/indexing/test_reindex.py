@@ -1,4 +1,4 @@
-"""The whole job as a user runs it: folder or site in, index out, and what later runs do and leave alone."""
+"""The whole job as a user runs it: from a folder or site to an index, and the work of later runs."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ MODEL = ("--no-ray", "--model", "hash:64", "--parallel-workers", 0, "--maintenan
 
 @pytest.fixture
 def folder(jobs: Jobs, tmp_path: Path) -> Path:
-    """A folder of twelve pages, and the flags that index it."""
+    """Return a folder of twelve pages, and the flags that index it."""
     write_site(tmp_path / "site", site_sections(12))
     jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL]
     return tmp_path / "site"
@@ -41,7 +41,7 @@ def test_folder_is_indexed_and_later_runs_process_only_changes(jobs, folder):
     assert jobs.texts()["p03.html#usage"] == site_sections(12)["p03"]["usage"]
     rows = jobs.rows()
 
-    again = jobs.verb("reindex").summary  # by its name alone
+    again = jobs.verb("reindex").summary  # only by its name
     assert jobs.verb("status").summary["collections"]["docs"]["settings"]["title"] == "The docs"
     assert again["pages"].items() >= {"seen": 12, "new": 0, "changed": 0, "unchanged": 12}.items()
     assert again["chunks"] == {"total": 36, "embedded": 0, "reused": 0, "written": 0, "deleted": 0}
@@ -110,7 +110,7 @@ def test_new_settings_wait_as_a_candidate_are_published_and_rolled_back(jobs, fo
     status = jobs.verb("status").summary["collections"]["docs"]
     assert [(index["id"], index["state"]) for index in status["indexes"]] == [(first["index"], "live")]
     assert [run["kind"] for run in status["runs"]][:1] == ["rollback"]
-    assert [run["state"] for run in status["runs"]] == ["done"] * 4  # what is refused is no run
+    assert [run["state"] for run in status["runs"]] == ["done"] * 4  # a refused run is not recorded
 
 
 def test_unreadable_page_is_a_failed_row_and_the_others_are_indexed(jobs, folder):
@@ -161,7 +161,7 @@ def test_pages_filled_by_scripts_are_a_warning_and_listings_are_counted(jobs, fo
 
 @pytest.fixture
 def site(jobs: Jobs, tmp_path: Path) -> Iterator[Site]:
-    """A web site of nine pages and a start page, and the collection file that indexes it."""
+    """Return a web site with nine pages and a start page, and the collection file that indexes it."""
     pages = {f"/{name}.html": html_page(name, sections) for name, sections in site_sections(9).items()}
     start = html_page("Start", {"welcome": "Welcome to these pages."}, links=tuple(pages))
     with Site({"/": start, **pages}) as site:
@@ -235,7 +235,7 @@ def test_changed_settings_rebuild_from_stored_pages_without_a_request(jobs, site
     assert (read["chunks"]["embedded"], read["chunks"]["reused"]) == (28, 0)
     jobs.reindex("--model", "hash:32", "--chunk-size", 100)
     after = jobs.reindex("--model", "hash:32", "--chunk-size", 100).summary
-    assert len(site.paths()) >= 10  # the next run goes by the site again
+    assert len(site.paths()) >= 10  # the next run crawls the site again
     assert after["chunks"]["written"] == 0
 
 
@@ -254,7 +254,7 @@ def test_mutually_canonical_pages_leave_no_negative_count(jobs):
     assert chunks["embedded"] >= chunks["written"] == chunks["total"] > 0 and chunks["reused"] == 0
 
 
-# ---------------------------------------------------------------------------------------------- what does not run
+# ---------------------------------------------------------------------------------------------- refused runs
 
 
 def test_busy_collection_is_left_alone_or_waited_for(jobs, folder, database_url):
@@ -275,7 +275,7 @@ def test_busy_collection_is_left_alone_or_waited_for(jobs, folder, database_url)
         threading.Timer(1.5, release).start()
         waited = jobs.reindex("--wait")
     assert waited.code == 0
-    assert begun == [run]  # the other did not go on before
+    assert begun == [run]  # the other did not continue before
     assert waited.messages.count("waiting for run") == 1
     assert waited.summary["chunks"]["total"] == 36
 
@@ -293,7 +293,7 @@ def test_dry_run_reports_its_plan_and_changes_nothing(jobs, site, database_url, 
         for table in ("run", "page", "index", "collection"):
             count = connection.execute(psycopg.sql.SQL("select count(*) from {}").format(psycopg.sql.Identifier(table)))
             assert count.fetchone() == (0,), table
-    # With pages that are known and those of a sitemap:
+    # With known pages and those in a sitemap:
     jobs.reindex()
     site.routes["/sitemap.xml"] = f"<urlset><url><loc>{site.url}/alone.html</loc></url></urlset>"
     site.routes["/"] = redirect("/p00.html")
@@ -301,9 +301,9 @@ def test_dry_run_reports_its_plan_and_changes_nothing(jobs, site, database_url, 
     file.write_text(file.read_text().replace("sitemap: false", "sitemap: true"))
     dry = jobs.reindex("--dry-run").summary
     [planned] = dry["sources"]
-    assert (planned["pages"], planned["new_pages"]) == (3, 1)  # the start, what it leads to, and that of the sitemap
+    assert (planned["pages"], planned["new_pages"]) == (3, 1)  # the start page, its link, and the sitemap's page
     assert dry["known_pages"] == {"ok": 10} and dry["stored_pages_to_index"] == 0
-    assert dry["estimate"]["bottleneck"] == "fetching"  # one page of 3 to embed, and all ten to ask for
+    assert dry["estimate"]["bottleneck"] == "fetching"  # one page of 3 to embed, and all ten to fetch
     site.routes["/"] = Answer("", 404)
     missing = jobs.reindex("--dry-run")
     assert missing.code == 1 and "is gone: the server answered 404" in missing.messages
@@ -339,7 +339,7 @@ WRONG_FLAGS = [
 
 
 def test_unusable_input_is_rejected_by_name(jobs, tmp_path):
-    """Of a collection file with the file, its key and its value."""
+    """In a collection file, the error names the file, its key and its value."""
     file = tmp_path / "wrong.yaml"
     for content, words in WRONG_FILES:
         file.write_text(yaml.safe_dump(content))

@@ -1,4 +1,4 @@
-"""An update in place is undone exactly: rows, ids, vectors, pages, statistics; readers and BM25 follow; undoing too."""
+"""An update in place is undone exactly: rows, ids, vectors, pages, statistics. Readers and BM25 follow."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def workshop(store: Store) -> Workshop:
 
 
 def everything(store: Store, name: str = "docs") -> dict[str, Any]:
-    """All rows of the live index, whole, and what is said of it."""
+    """Return all complete rows of the live index, and its statistics."""
     live = store.live_index(name)
     with psycopg.connect(store.url) as connection:
         table = sql.Identifier(f"chunk_{live.id}")

@@ -1,4 +1,4 @@
-"""Traces and logs of runs: one trace each, with the work of tasks wherever it was done."""
+"""Traces and logs of runs: one trace each, including the work of tasks on any process."""
 
 import json
 import re
@@ -17,9 +17,9 @@ MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem"
 
 
 def test_ray_run_embeds_while_crawling_and_is_one_trace_found_in_logs(jobs, tmp_path, local_ray):
-    """The last page of the site waits for the first vector.
+    """The site's last page waits for the first vector.
 
-    The next run in this process finds nothing to do: an index does not tell what built it.
+    The next run in this process has nothing to do: an index does not tell how it was built.
     """
     site = {f"/{name}.html": html_page(name, sections) for name, sections in site_sections(4).items()}
     served: list[str] = []

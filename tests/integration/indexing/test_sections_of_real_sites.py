@@ -1,4 +1,4 @@
-"""Sections of real documentation: Ray's (Sphinx), Python's (Sphinx) and Postgres' (DocBook), whole and mangled."""
+"""Sections of real documentation: Ray's (Sphinx), Python's (Sphinx) and Postgres' (DocBook), intact and mangled."""
 
 import json
 import os
@@ -33,14 +33,14 @@ needs_postgres = pytest.mark.skipif(not POSTGRES.is_dir(), reason="needs Debian'
 
 @cache
 def ray_pages() -> dict[str, bytes]:
-    """The pages of the Ray documentation by URL."""
+    """Return the pages of the Ray documentation by URL."""
     with tarfile.open(ARCHIVE) as archive:
         files = ((member.name, archive.extractfile(member)) for member in archive if member.name.endswith(".html"))
         return {f"https://docs.ray.io/{name}": file.read() for name, file in files if file}
 
 
 def asked_anchors() -> dict[str, set[str]]:
-    """By URL, the anchors that the 5,727 questions are about."""
+    """Return by URL the anchors of the 5,727 questions."""
     anchors: dict[str, set[str]] = defaultdict(set)
     for question in json.loads((DATA / "embedding_qa.json").read_text()):
         url, _, anchor = question["source"].partition("#")
@@ -49,7 +49,7 @@ def asked_anchors() -> dict[str, set[str]]:
 
 
 def is_empty_in_the_original(body: bytes, anchor: str) -> bool:
-    """Whether the section `anchor` holds nothing but links besides its heading and its subsections."""
+    """Return whether the section `anchor` has only links besides its heading and subsections."""
     tree = etree.fromstring(body, etree.HTMLParser(encoding="utf-8"))
     (section,) = tree.xpath("//section[@id=$anchor]", anchor=anchor)
     own = section.xpath(
@@ -128,7 +128,7 @@ def test_docbook_pages_are_split_by_chapter_and_setting():
     [pytest.param(PYTHON / "library", marks=needs_python), pytest.param(POSTGRES, marks=needs_postgres)],
 )
 def test_hardly_a_word_of_a_manual_is_lost(folder: Path):
-    """Words of all paragraphs and listings in the pages against words in their sections."""
+    """Compares the words in all paragraphs and listings of the pages with the words in their sections."""
     for path in random.Random(3).sample(sorted(folder.glob("[a-s]*.html")), 40):
         tree = etree.fromstring(path.read_bytes(), etree.HTMLParser(encoding="utf-8"))
         body = tree.xpath("//*[@role='main']") or tree.xpath("//body")
@@ -153,7 +153,7 @@ INSERTED = (
 
 
 def mangle(page: bytes, way: int, dice: random.Random) -> bytes:
-    """`page` broken in the `way`-th of 12 ways."""
+    """Return `page` broken in the `way`-th of 12 ways."""
     cut = dice.randrange(len(page))
     if way < len(INSERTED):
         return page[:cut] + INSERTED[way] + page[cut:]
@@ -170,7 +170,7 @@ def mangle(page: bytes, way: int, dice: random.Random) -> bytes:
 
 
 def mangled(pages: list[bytes], count: int) -> Iterator[bytes]:
-    """`count` broken variants of real pages, always the same ones."""
+    """Return `count` broken variants of real pages, always the same ones."""
     dice = random.Random(11)
     for number in range(count):
         yield mangle(dice.choice(pages), number % 12, dice)

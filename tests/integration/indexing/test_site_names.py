@@ -1,4 +1,4 @@
-"""What readers call a collection: its title, what its pages' titles share, its front page, its host."""
+"""A collection's display name: its title, the common part of its page titles, its front page, or its host."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A kind of source is one class: what a run, a plan, a deletion and single pages do with it, they do by themselves."""
+"""A kind of source is one class; runs, plans, deletions and single pages work with it without other changes."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from pipelines.indexing.sources.source import ConfiguredSource, SourcePage
 
 
 class Notes(ConfiguredSource):
-    """A file of notes, a page each: `name: text` in a line."""
+    """A file of notes, one page each: `name: text` on a line."""
 
     kind_name: ClassVar[str] = "notes"
     file: str
@@ -46,7 +46,7 @@ def test_third_kind_of_source_is_indexed_planned_changed_and_deleted(jobs: Jobs,
     first = jobs.reindex()
     assert (first.code, first.summary["pages"]["new"], first.summary["chunks"]["total"]) == (0, 3, 3)
     assert jobs.texts()["notes/backup#backup"] == "Runs at night."
-    again = jobs.verb("reindex").summary  # as it is stored
+    again = jobs.verb("reindex").summary  # with the stored settings
     assert (again["pages"]["unchanged"], again["chunks"]["embedded"]) == (3, 0)
     notes.write_text(notes.read_text().replace("an hour", "two hours").replace("at night", "at noon"))
     one = jobs.run("reindex", "docs", "--changed", f"{BASE}notes/restore", "--no-ray").summary

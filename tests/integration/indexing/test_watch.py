@@ -1,4 +1,4 @@
-"""The watch of a run says how much is done in one line for all of it, and expects its end by what takes longest."""
+"""A run's watch reports all progress in one line, and estimates the end by the slowest part."""
 
 import re
 
@@ -14,7 +14,7 @@ SITE = small_site(100)
 
 
 class Watched:
-    """A watch of a run of the workshop, what it told, and pages that are staged one after another."""
+    """A watch on the workshop's run, its messages, and pages staged one after another."""
 
     def __init__(self, store: Store) -> None:
         self.store, self.workshop = store, Workshop(store, "docs")
@@ -98,7 +98,7 @@ def test_first_pages_of_a_crawl_do_not_predict_the_remaining_texts(watched: Watc
 
 
 def test_progress_line_continues_while_stored_pages_are_reread(watched: Watched) -> None:
-    """After a crawl pages are read once more without what repeats on them: neither count nor pace start anew."""
+    """After a crawl, pages are read again without their repeated parts: count and pace do not start over."""
     for n in range(10):
         watched.stage(4 * n, 4 * n + 4)
         report(watched, 2.0 * n, 0)

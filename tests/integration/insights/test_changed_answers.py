@@ -1,4 +1,4 @@
-"""Recorded answers that cited what a section said before are found, and those that cited the rest are not."""
+"""Recorded answers that cited a section's old text are found, and others are not."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ FLAGS = ("--no-ray", "--model", "hash:64", "--parallel-workers", 0, "--maintenan
 
 
 def asked(store: Store, id: str, question: str, source: str) -> RecordedQuestion:
-    """A question whose answer cites the section at `source`, as the live index has it."""
+    """Record a question whose answer cites the section at `source` as it is in the live index."""
     index = store.live_index("docs")
     hit = next(hit for hit in store.chunks_of_pages(index.id, {source.partition("#")[0]}) if hit.source == source)
     found = [replace(hit, sources=(source,))]

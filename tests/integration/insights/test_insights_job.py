@@ -1,4 +1,4 @@
-"""Insights of a real database: read without names, masked, counted as by hand, printed and written."""
+"""Insights of a real database: read without names, masked, equal to hand counts, printed and written."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,10 @@ def hit(source: str, cosine: float | None = 0.8) -> Hit:
 
 @pytest.fixture
 def asked(store: Store) -> dict[str, str]:
-    """Seven questions to a collection of three pages, one of them to another; a source by its page's number."""
+    """Record seven questions, one of them to another collection.
+
+    The others go to a collection of three pages. A source is given by its page's number.
+    """
     shop = Workshop(store, "docs")
     shop.reindex(small_site(3))
     index = shop.live()
@@ -100,7 +103,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_command_prints_a_summary_and_writes_a_report(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "report.v1").mkdir()  # a folder, whatever its name ends with
+    (tmp_path / "report.v1").mkdir()  # a folder with a file's suffix
     out = jobs.text("insights", "--out", tmp_path / "report.v1")
     assert out.startswith("7 questions from ") and "How do I read Excel?: asked 2×: 2 not known" in out
     assert f"nearest: {asked['first']}" in out and "\ntook " in out

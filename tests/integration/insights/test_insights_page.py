@@ -1,4 +1,4 @@
-"""The insights in a real browser: on the service's page and as a file; what people wrote is shown as text."""
+"""Insights in a real browser, on the service's page and as a file: text by people is escaped."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ MAY_BE = {
 
 
 def evil(payload: str, days_ago: float) -> AskedQuestion:
-    """A question that holds the payload wherever people, models or pages can write."""
+    """Return a question with the payload everywhere that people, models or pages can write."""
     return AskedQuestion(
         payload, NOW - timedelta(days=days_ago), "docs", known=False, channel=payload, agent=payload, seconds=1.0,
         cited=(payload, SOURCE), found=(payload, SOURCE), cosines=(0.9,), downs=1, reasons=(payload, "outdated"),
@@ -47,7 +47,7 @@ def evil(payload: str, days_ago: float) -> AskedQuestion:
 
 
 class AskedStore(GuardedStore):
-    """A store whose questions, titles, headings and collections hold payloads."""
+    """A store whose questions, titles, headings and collections contain payloads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def enter(browser: Browser, key: str) -> None:
 
 
 def check(browser: Browser, own: str) -> None:
-    """Nothing ran, nothing was fetched from elsewhere, no policy was broken, links are of the web and marked."""
+    """Assert that nothing ran, loaded foreign files or violated a policy, and that links are marked web links."""
     browser.evaluate(OPEN_ALL)
     assert set(browser.evaluate(f"{SHOWN}.map(e => e.tagName)")) <= MAY_BE
     handlers = f"{SHOWN}.flatMap(e => e.getAttributeNames()).filter(name => /^on|^src|^style.*url|action/.test(name))"
@@ -105,10 +105,10 @@ def check(browser: Browser, own: str) -> None:
     assert [asked for asked in browser.requests() if not asked.startswith(own)] == []
     text = browser.evaluate("document.getElementById('report').textContent.replace(/\\s+/g, ' ')")
     missing = [payload for _, payload in PAYLOADS if " ".join(payload.split()) not in " ".join(text.split())]
-    assert len(missing) < len(PAYLOADS) / 4  # the lists are bounded; what is masked reads otherwise
+    assert len(missing) < len(PAYLOADS) / 4  # the lists are limited, and masked text reads differently
 
 
-# Of each list, table and bar chart: axe takes half a minute for thousands of elements that differ in their words alone.
+# One element of each list, table and bar chart: axe takes half a minute for thousands that differ only in their words.
 KEEP_THREE = """document.querySelectorAll('ol, ul, tbody').forEach(list =>
   [...list.children].slice(3).forEach(element => element.remove()))"""
 

@@ -1,4 +1,4 @@
-"""Replies of real providers that differ from OpenAI's: none costs a reader the model's answer."""
+"""Replies of real providers that differ from OpenAI's still give a reader the model's answer."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ def delta(content: Any, ended: str | None = None) -> str:
 
 
 def ask(server: ScriptedLLM, *, times: int = 1, **settings: Any) -> str:
-    """The text of the last of `times` answers by one client."""
+    """Return the text of the last of `times` answers from one client."""
 
     async def run() -> str:
         llm = LLM("scripted", base_url=server.url, settings=LLMSettings(**settings))

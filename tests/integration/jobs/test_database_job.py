@@ -1,4 +1,4 @@
-"""`python -m jobs.database` keeps the embedded Postgres running for others, and releases it when it is stopped."""
+"""`python -m jobs.database` keeps the embedded Postgres running for others until it is stopped."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`raydex default`: one collection of a database answers questions that name none."""
+"""`raydex default`: one collection of a database answers questions without a collection's name."""
 
 import pytest
 from kit.reindexing import Jobs

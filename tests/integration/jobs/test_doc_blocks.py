@@ -1,7 +1,7 @@
-"""Every Python block of README and docs runs as it is written, against real servers on loopback.
+"""Every Python block in README and docs runs as written, against real servers on loopback.
 
-Blocks of one page run in order, in one namespace, on a database with two collections, with a language model and without
-one. Only addresses are replaced: those that a reader replaces too. Those of docs/training.md load torch.
+A page's blocks run in order, in one namespace, on a database with two collections, with and without a language model.
+Only addresses are replaced, which a reader replaces too. The blocks of docs/training.md load torch.
 """
 
 import re
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"(?:^([^\n]*)\n\n?)?^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# How the sentence before a block says that it can't run without a language model.
+# Words before a block which say that it needs a language model.
 NEEDS_MODEL = "needs a language model"
 MODEL_URL = "http://127.0.0.1:11434/v1"
 
@@ -43,7 +43,7 @@ LONG = {"training.md": pytest.mark.exhaustive}  # it trains a model
 
 @pytest.fixture
 def addresses(store: Store, database_url: str, tmp_path: Path, model: bool):  # type: ignore[no-untyped-def]
-    """The addresses that docs name, and what stands in for each."""
+    """Return the addresses named in the docs, and their replacements."""
     Workshop(store).reindex(small_site(4))
     Workshop(store, "other").reindex(small_site(2))
     app = create_app(FakeEngine(FakeStore()), FakeStore())  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`raydex doctor` on real databases: it tells what is wrong, and leaves them as they were."""
+"""`raydex doctor` on real databases reports faults and changes nothing."""
 
 import json
 import os

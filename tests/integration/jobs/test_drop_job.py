@@ -1,4 +1,4 @@
-"""`raydex drop` deletes a collection with all that belongs to it and nothing else, and only when that is meant."""
+"""`raydex drop` deletes a collection with everything in it and nothing else, and only on confirmation."""
 
 import os
 import pty
@@ -27,7 +27,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def docs(store: Store) -> Workshop:
-    """A collection with a copy, a question and feedback, beside another collection."""
+    """Create a collection with a copy, a question and feedback, and another collection."""
     Workshop(store, "other").reindex(small_site(1))
     workshop = Workshop(store, "docs")
     workshop.reindex(small_site(2))
@@ -40,7 +40,7 @@ def docs(store: Store) -> Workshop:
 
 
 def rows_of(url: str, name: str) -> dict[str, int]:
-    """Count what every table with a column `collection` holds of a collection or its copies."""
+    """Return the row counts of a collection and its copies in every table with a column `collection`."""
     with psycopg.connect(url) as connection:
         tables = connection.execute(
             "select table_name from information_schema.columns where column_name = 'collection' "

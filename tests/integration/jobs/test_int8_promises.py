@@ -1,6 +1,6 @@
-"""How near int8 comes to fp32: for what people write, for odd texts, and between processors.
+"""The accuracy of int8 compared with fp32: for real questions, for odd texts, and between processors.
 
-Where a CPU has no VNNI, int8 isn't used; the same model with exact products then stands for a CPU that has it.
+CPUs without VNNI do not use int8. There, the same model with exact products simulates a CPU with VNNI.
 """
 
 import json
@@ -25,15 +25,15 @@ pytestmark = pytest.mark.slow
 pytest.importorskip("onnx")
 ROOT = Path(__file__).parents[3]
 MODEL = "all-MiniLM-L6-docs-v1"
-# What docs/indexing.md promises. 104 questions reached 0.9982 at least and 0.9989 on average; a text without words has
-# two tokens, whose few activations decide alone: 0.9915.
+# Promised by docs/indexing.md. 104 questions reached at least 0.9982, and 0.9989 on average. A text without words has
+# only two tokens, whose few activations decide: 0.9915.
 LEAST, LEAST_MEAN, LEAST_ODD = 0.997, 0.9985, 0.98
 ODD = ["", " ", "\x00", "\ud800", "\u200b", "a", "?", "...", "é", "🙂", "短い", "x" * 3000, "how?", "漢字 " * 400]
 EXACT, OTHER, OWN = "exact products", "floats summed in another order", "this processor's int8"
 
 
 class OtherSession(OnnxEmbedder):
-    """The default model, run from the file at `path`."""
+    """The default model, loaded from the file at `path`."""
 
     def __init__(self, cache: Path, path: Path) -> None:
         super().__init__(load_tokenizer(MODEL), cache, 2)
@@ -82,7 +82,7 @@ def test_int8_vectors_of_real_questions_are_close_to_fp32(embedders: dict[str, E
 
 
 def test_two_processors_produce_nearly_equal_vectors(embedders: dict[str, Embedder], int8: Embedder) -> None:
-    """An index is built on one machine and asked on another."""
+    """An index may be built on one machine and queried on another."""
     assert cosines(int8, embedders[EXACT], questions()).min() > LEAST
 
 

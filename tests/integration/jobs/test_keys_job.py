@@ -1,4 +1,4 @@
-"""`python -m jobs.keys`: a key is shown once, listed without its secret, and opens nothing once it is revoked."""
+"""`python -m jobs.keys`: a key is shown once, listed without its secret, and useless once revoked."""
 
 import pytest
 from kit.reindexing import Jobs

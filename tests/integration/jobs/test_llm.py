@@ -31,12 +31,12 @@ HELLO = (Message("system", "Be brief."), Message("user", "Say hello."))
 
 
 def ask(server: ScriptedLLM, *messages: Message, **settings: Any) -> Any:
-    """One completion through a client of its own."""
+    """Return one completion by a new client."""
     return together(server, lambda llm: llm.complete(messages or HELLO), **settings)
 
 
 def read(server: ScriptedLLM, *messages: Message, **settings: Any) -> list[str | Completion]:
-    """All that a stream gives."""
+    """Return everything from a stream."""
 
     async def collect(llm: LLM) -> list[str | Completion]:
         return [item async for item in llm.stream(messages or HELLO)]
@@ -123,7 +123,7 @@ def test_endless_model_output_is_stopped(deltas: list[str], text: str, why: str)
 
 
 def test_content_in_parts_is_joined_from_its_text_parts() -> None:
-    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Or 4?"}]}  # as Mistral streams them
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Or 4?"}]}  # the format of Mistral's streams
     contents = ("", [thinking], [{"type": "text", "text": "4"}, {"type": "reference", "reference_ids": [1]}], " it is.")
     events = [{"choices": [{"index": 0, "delta": {"content": content}}]} for content in contents]
     with serve_replies(Reply(raw="".join(f"data: {json.dumps(event)}\n\n" for event in events))) as server:
@@ -142,7 +142,7 @@ def test_one_client_serves_one_event_loop_after_another() -> None:
         llm = LLM("scripted", base_url=server.url)
         for _ in range(3):
             assert asyncio.run(llm.complete(HELLO)).text == "Hello."
-        assert len(llm._clients) == 1  # those of ended loops are forgotten
+        assert len(llm._clients) == 1  # clients of ended loops are forgotten
 
 
 def test_one_client_serves_two_event_loops_at_once() -> None:
@@ -218,7 +218,7 @@ def test_call_fails_at_once_if_retry_after_exceeds_the_time_limit(kind: str) -> 
         began = time.monotonic()
         with pytest.raises(LLMBusy, match="429"):
             ask(server, first_token_s=30)
-        assert time.monotonic() - began < 80  # it was asked to wait for 90 s
+        assert time.monotonic() - began < 80  # the server says to wait for 90 s
     assert len(server.asked) == 1
 
 
@@ -227,10 +227,10 @@ QUOTA = {"message": "You exceeded your current quota", "code": "insufficient_quo
 
 @pytest.mark.parametrize(("reply", "error", "words", "tries"), [
     *((Reply(status=status), LLMFailed, str(status), 1) for status in (400, 401, 404)),
-    *((Reply(status=status), LLMBusy, str(status), 1) for status in (504, 524)),  # a gateway that gave up waiting
+    *((Reply(status=status), LLMBusy, str(status), 1) for status in (504, 524)),  # a gateway that gave up
     (Reply(status=429, error=QUOTA), LLMBusy, "quota", 1),
     (Reply(status=503, retry_after=0), LLMBusy, "503", 3),
-    # What is in no `message` of an `error` object, as of LM Studio and FastAPI.
+    # Text outside the `message` of an `error` object, as in LM Studio and FastAPI.
     (Reply(status=400, error="no such adapter"), LLMFailed, "no such adapter", 1),
     (Reply(status=422, error={"object": "", "detail": "no such adapter"}), LLMFailed, "no such adapter", 1),
 ])  # fmt: skip
@@ -271,7 +271,7 @@ def test_deltas_arrive_at_once_and_closing_the_stream_closes_the_request() -> No
         assert await asyncio.to_thread(server.wait_for, lambda s: s.disconnects == 1)
         return calls
 
-    with serve_replies(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:  # the second never comes
+    with serve_replies(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:  # the second one never comes
         calls = together(server, first, prompt_price=1_000_000)
     assert calls.exchanges[0].completion == "a"
     assert calls.usage.calls == 1 and calls.usage.cost == calls.usage.prompt_tokens > 0
@@ -350,7 +350,7 @@ def test_key_in_any_error_and_password_in_the_url_are_hidden() -> None:
 def test_empty_answer_is_an_error_with_the_reason(stream: bool, reply: Reply, why: str) -> None:
     with serve_replies(reply) as server, pytest.raises(LLMEmpty, match=why) as failed:
         read(server) if stream else ask(server)
-    assert failed.value.usage.prompt_tokens == 4  # was paid for all the same
+    assert failed.value.usage.prompt_tokens == 4  # it was paid for
 
 
 @pytest.mark.parametrize(("raw", "words"), [
@@ -393,7 +393,7 @@ def test_context_length_error_is_reported_with_both_numbers() -> None:
 
 @pytest.mark.parametrize("streaming", [True, False])
 def test_first_token_limit_covers_all_retries_and_is_not_retried(streaming: bool) -> None:
-    for limit_s in (0.5, 5.0, 50.0):  # on a busy machine the first reply alone may take longer than a short limit
+    for limit_s in (0.5, 5.0, 50.0):  # on a busy machine, the first reply alone may take longer than a short limit
         with serve_replies(Reply(status=503, retry_after=0, delay_s=0.2), Reply(hang=True)) as server:
             began = time.monotonic()
             with pytest.raises(LLMTimeout, match=rf"did not begin to answer within {limit_s:g} s \(`first_token_s`\)"):
@@ -430,7 +430,7 @@ def test_model_that_writes_or_thinks_is_never_cut_off() -> None:
 
 
 def test_role_delta_is_not_counted_as_a_token() -> None:
-    with serve_replies(Reply("Hello.", reading_s=1.5)) as server:  # the role comes at once
+    with serve_replies(Reply("Hello.", reading_s=1.5)) as server:  # the role arrives immediately
         assert ask(server, first_token_s=60, between_tokens_s=0.5).text == "Hello."
 
 

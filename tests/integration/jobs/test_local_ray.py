@@ -1,6 +1,6 @@
-"""A Ray that a job or the service starts is this machine's own: it reports to nobody, and gives way to others.
+"""A Ray started by a job or the service is local: it reports to nobody and runs at low priority.
 
-Nobody else reaches it: see test_answering_service.py.
+test_answering_service.py checks that nobody else can reach it.
 """
 
 import os
@@ -27,12 +27,12 @@ with connect_ray("local", *([SERVICE_NICENESS] if sys.argv[1] == "service" else 
     time.sleep(3)
 """
 METRICS = free_port()
-# Ray 2.60 asks these for the cloud that it runs in, as soon as the process runs that counts usage.
+# Ray 2.60 asks these about its cloud as soon as the process that counts usage is running.
 METADATA = ("169.254.169.254", "metadata.google.internal")
 
 
 def run_locally(what: str, **variables: str) -> tuple[str, list[str]]:
-    """Run a job or a service on a Ray of its own, with a proxy for all requests; return its words and what it asked."""
+    """Run a job or a service on its own Ray with a proxy for all requests, and return its output and its requests."""
     with Site({}) as proxy:
         proxied = {name: proxy.url for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
         environment = {name: value for name, value in os.environ.items() if "USAGE_STATS" not in name}
@@ -46,7 +46,7 @@ def run_locally(what: str, **variables: str) -> tuple[str, list[str]]:
 @pytest.mark.parametrize(("what", "niceness"), [pytest.param("service", 0, marks=pytest.mark.exhaustive), ("job", 15)])
 def test_local_ray_contacts_no_cloud_and_its_job_runs_at_low_priority(what, niceness):
     said, asked = run_locally(what)
-    assert f"niceness {min(niceness, 19 - os.nice(0))}" in said  # 19 is the highest, and these tests may be nice too
+    assert f"niceness {min(niceness, 19 - os.nice(0))}" in said  # 19 is the highest
     assert f"metrics {METRICS}" in said
     assert [path for path in asked if any(name in path for name in METADATA)] == []
 

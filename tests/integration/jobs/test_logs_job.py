@@ -1,6 +1,6 @@
-"""`raydex logs` finds what processes of a run wrote, and says so where there is nothing.
+"""`raydex logs` finds the lines that a run's processes wrote, and says so if there are none.
 
-What those of a run on Ray wrote: see test_run_traces.py.
+test_run_traces.py covers the processes of a run on Ray.
 """
 
 import json
@@ -34,12 +34,12 @@ def test_lines_of_another_run_are_omitted(jobs: Jobs, tmp_path: Path, monkeypatc
     at_once_after = began + timedelta(microseconds=1)
     said = {"time": now.isoformat(), "collection": "docs", "began": as_began(began)}
     own, other = (said | {"message": f"of {number}", "run": number} for number in (run, run + 1))
-    # Of another database: its runs have numbers too.
+    # From another database, whose runs have numbers too.
     elsewhere = [own | {"collection": "other"}, own | {"began": as_began(at_once_after)}]
     plain = ("Segmentation fault", "[]", '"no message"')
     (logs / "worker-1.err").write_text("\n".join([json.dumps(own), json.dumps(other), *plain]))
     (logs / "worker-2.err").write_text(json.dumps(other))
-    (logs / "worker-0.err").symlink_to("gone")  # as Ray deletes old ones
+    (logs / "worker-0.err").symlink_to("gone")  # Ray deletes old ones like this
     (logs / "worker-9.err").mkdir()  # unreadable, like the logs of another account
     for number, entry in enumerate(elsewhere, 3):
         (logs / f"worker-{number}.err").write_text(json.dumps(entry))

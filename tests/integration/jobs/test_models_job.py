@@ -1,4 +1,4 @@
-"""`raydex models --try`: models behind real HTTP get the form of answers that fits them, and answers come about so."""
+"""`raydex models --try`: models over real HTTP get a suitable form of answers, and answers use it."""
 
 import re
 from collections.abc import Callable
@@ -32,24 +32,24 @@ def asked(request: Request) -> str:
 
 
 def number_of(text: str, request: Request) -> str:
-    """The number of the passage that begins with `text`."""
+    """Return the number of the passage that begins with `text`."""
     return re.findall(r"\[(\d+)\]", request.prompt[: request.prompt.index(text)])[-1]
 
 
 def perfect(request: Request) -> str:
-    """What the passage says, with its number; to anything else, that it does not know."""
+    """Answer with the passage's fact and number, and otherwise say that it does not know."""
     said = next((text for name, text in FACTS.items() if name.partition(" ")[2] in asked(request)), "")
     return f"{said} [{number_of(said, request)}]" if said else UNKNOWN
 
 
 def obedient(request: Request) -> str:
-    """Whatever the question wants: a fact where there is one, and to anything else what it asks for as a fact."""
+    """Answer with whatever the question wants: the fact if there is one, and otherwise an invented one."""
     said = perfect(request)
     return f"Certainly, this documentation tells {asked(request)} [1]." if said == UNKNOWN else said
 
 
 def wordy(request: Request) -> str:
-    """The same, and beside each fact what no passage says."""
+    """Answer like `perfect`, with an unsupported statement next to each fact."""
     said = perfect(request)
     return said if said == UNKNOWN else f"{said} Elephants cross seventeen purple bridges at midnight."
 
@@ -60,7 +60,7 @@ def inventing(request: Request) -> str:
 
 @pytest.fixture
 def job(jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Job:
-    """A command, on a small index: its code, and its result or its message."""
+    """Return a runner of a command on a small index, which returns its exit code and its result or message."""
     Workshop(store).reindex(SITE)
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
 

@@ -1,4 +1,4 @@
-"""Where no Ray starts, a run embeds in its own process; one that asks for Ray ends before it does any work."""
+"""If no Ray can start, a run embeds in its own process, and a run that requires Ray ends before any work."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pipelines.indexing import gather
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of pages that are many, on a machine without a folder for a Ray."""
+    """Return a folder with many pages, on a machine without a usable folder for Ray."""
     monkeypatch.setattr("pipelines.ray_place.LEAST_FREE", 1 << 60)
     for module in ("pipelines.cluster", "pipelines.indexing.gather", "pipelines.indexing.run"):
         monkeypatch.setattr(f"{module}.is_connected", lambda: False)

@@ -1,4 +1,4 @@
-"""ONNX Runtime gives torch's vectors, from an export that is made once and is whole."""
+"""ONNX Runtime computes torch's vectors, from a complete export that is made once."""
 
 import multiprocessing
 import subprocess
@@ -35,7 +35,7 @@ def test_concurrent_exports_leave_one_complete_file(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def onnx(exports: Path) -> Embedder:
-    """The default model, which runs by ONNX Runtime on a CPU where there is a cache."""
+    """Return the default model, which uses ONNX Runtime on a CPU if there is a cache."""
     onnx = load_embedder(MODEL, device="cpu", cache=exports, threads=2)
     assert isinstance(onnx, OnnxEmbedder)
     return onnx
@@ -80,7 +80,7 @@ def _export_into(folder: Path) -> Path:
 
 
 class Other:
-    """A model that gives other vectors than the export's."""
+    """A model with vectors that differ from the export's."""
 
     def encode(self, texts: list[str], **_: object) -> np.ndarray:
         return np.eye(384, dtype=np.float32)[: len(texts)]
@@ -94,7 +94,7 @@ def test_export_with_different_vectors_is_refused(exports: Path) -> None:
 
 def test_failed_export_leaves_no_file(tmp_path: Path) -> None:
     counter = load_tokenizer(MODEL)
-    with pytest.raises(ExportFailed, match="no-such-model"):  # in the process that exports
+    with pytest.raises(ExportFailed, match="no-such-model"):  # in the exporting process
         open_export(replace(counter, model="no-such-model"), tmp_path)
     with pytest.raises(ExportFailed, match="use the backend torch"):
         open_export(replace(counter, max_tokens=-1), tmp_path, make=export)
@@ -113,7 +113,7 @@ def test_int8_model_has_its_own_export(int8: Embedder, exports: Path) -> None:
 
 @pytest.mark.parametrize("model", ["onnx", "int8"])
 def test_vector_of_a_text_is_the_same_alone_and_in_a_batch(request: pytest.FixtureRequest, model: str) -> None:
-    """A run that goes on after a kill batches the remaining texts anew, and questions come at once."""
+    """A run resumed after a kill batches the remaining texts differently, and questions arrive one at a time."""
     embedder: Embedder = request.getfixturevalue(model)
     alone = np.stack([embedder.embed_query(text) for text in TEXTS])
     with ThreadPoolExecutor(8) as threads:
@@ -123,7 +123,7 @@ def test_vector_of_a_text_is_the_same_alone_and_in_a_batch(request: pytest.Fixtu
 
 
 def test_too_long_text_is_reported(onnx: Embedder) -> None:
-    """A text of as many tokens as the model reads, two of them its own, is not."""
+    """A text with exactly as many tokens as the model reads, including two of its own, is not reported."""
     longer, whole = "word " * 255, "word " * 254
     assert onnx.are_too_long([longer, whole]) == [True, False]
     assert np.abs(np.subtract(*onnx.embed_chunks([longer, longer + "and an end"]))).max() < 1e-6

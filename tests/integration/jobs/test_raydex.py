@@ -1,4 +1,4 @@
-"""`raydex status` on a real database: it shows what there is and starts without what only other verbs need."""
+"""`raydex status` on a real database shows its content and starts without imports that only other verbs need."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The recipes of docs/llms.md, each against a server that has the documented peculiarities of its kind."""
+"""The recipes in docs/llms.md, each with a server that has the documented peculiarities of its kind."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}
 
 
 def recipe(heading: str) -> AgentSettings:
-    """The first agent under a heading of the page."""
+    """Return the first agent under a heading of the page."""
     part = DOCS.split(f"\n## {heading}", 1)[1].split("\n## ", 1)[0]
     found = re.search(r"RAYDEX_AGENTS='(\[.*?\])'", part, re.DOTALL)
     assert found, f"no recipe under {heading!r}"
@@ -34,7 +34,7 @@ def recipe(heading: str) -> AgentSettings:
 
 
 def use(heading: str, server: ScriptedLLM, work: Callable[[LLM], Coroutine[Any, Any, Any]]) -> Any:
-    """`work` with the recipe's client, its URL's host replaced by the server's."""
+    """Run `work` with the recipe's client, with its URL's host replaced by the server's."""
     agent = recipe(heading)
     path = re.sub(r"https?://[^/]+", "", agent.base_url)
     there = agent.model_copy(update={"base_url": server.url.removesuffix("/v1") + path})
@@ -93,7 +93,7 @@ def test_table_of_the_page_lists_every_agent_field_with_its_default() -> None:
 
 
 def reasoning_model(request: Request) -> str | Reply:
-    """Refuses one field at a time, as OpenAI's reasoning models do."""
+    """Refuse one field at a time, like OpenAI's reasoning models."""
     if "max_tokens" in request.body:
         said = (
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
@@ -111,7 +111,7 @@ def test_openai_reasoning_models_take_other_fields() -> None:
 
     with ScriptedLLM(default=reasoning_model) as server:
         assert use("OpenAI", server, twice) == ["Hello."] * 2
-    assert len(server.asked) == 4  # two refusals, then what was learnt
+    assert len(server.asked) == 4  # two refusals, then with the learned fields
     assert server.asked[-1].body["max_completion_tokens"] == recipe("OpenAI").max_tokens
 
 

@@ -1,4 +1,4 @@
-"""`raydex status` lists collections readably and shows one in full: sources, settings, runs, failed pages."""
+"""`raydex status` lists collections readably and shows one in detail: sources, settings, runs, failed pages."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Dumps to a bucket: whole or not there, and one that was killed on its way there is neither counted nor left."""
+"""Dumps in a bucket are complete or absent, and an interrupted upload is neither counted nor left behind."""
 
 import signal
 import subprocess
@@ -30,7 +30,7 @@ def test_night_killed_in_an_upload_keeps_the_old_dump_and_the_next_uploads(jobs,
 
     def kill(_part: bytes) -> None:
         killed.kill()
-        killed.wait()  # else it may still read the reply
+        killed.wait()  # otherwise it may still read the reply
 
     bucket.on_part = kill
     assert killed.wait() == -signal.SIGKILL

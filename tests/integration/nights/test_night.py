@@ -1,4 +1,4 @@
-"""`raydex nightly` on a real index: it publishes, refuses with the reasons, and goes on where it was stopped."""
+"""`raydex nightly` on a real index: it publishes, refuses with reasons, and resumes where it was stopped."""
 
 import json
 import shutil
@@ -72,7 +72,7 @@ def test_collection_name_uses_the_settings_of_the_last_run(nights, store):
 
 
 def test_broken_model_is_refused_with_the_questions_that_got_worse(nights, store, monkeypatch):
-    monkeypatch.setenv("RAYDEX_RETRIEVAL__BM25_WEIGHT", "0")  # words alone would find what a spoiled model does not
+    monkeypatch.setenv("RAYDEX_RETRIEVAL__BM25_WEIGHT", "0")  # word search would find what a broken model does not
     monkeypatch.setenv("RAYDEX_RETRIEVAL__RANKING", "fused")
     nights()
     before = live(store)
@@ -90,7 +90,7 @@ def test_broken_model_is_refused_with_the_questions_that_got_worse(nights, store
     text = nights.jobs.text("nightly", nights.file)
     assert f"before  *{worst['before'][0]}" in text and "`raydex publish docs`" in text
     assert worst["question"] not in json.dumps(run["counts"])
-    again = nights()  # the candidate stays a candidate, however little has changed since
+    again = nights()  # the candidate stays a candidate, even after only small changes
     assert again.code == 4 and live(store) == before and store.candidate_index("docs") == candidate
     assert again.messages.count("12 of 12 questions were asked before") == 2
     shown = nights.jobs.text("status", "docs")
@@ -105,7 +105,7 @@ def test_night_that_lost_half_a_site_is_refused_and_reported_without_texts(night
         mail = {"to": ["a@x.test"], "sender": "r@x.test", "host": "127.0.0.1", "port": mails.port}
         nights.night["tell"] = {"webhook": webhook.url, "mail": mail}
         nights()
-        assert webhook.posts == []  # what went well is no news
+        assert webhook.posts == []  # success is not news
         before = live(store)
         for name in list(nights.site)[: PAGES // 2]:
             (nights.pages / f"{name}.html").unlink()
@@ -170,7 +170,7 @@ def test_headings_are_asked_and_reported_without_a_regression_set(nights):
         text = page.read_text().replace("<h2>Usage</h2>", f"<h2>Usage of {page.stem}</h2>")
         page.write_text(
             text.replace("</p>", f" {'And so on and so forth. ' * 8}</p>")
-        )  # else too short to be asked about
+        )  # otherwise too short for a question
     nights()
     page.write_text(page.read_text().replace("This limits", "That limits"))
     result = nights()
@@ -204,7 +204,7 @@ create trigger stop before update on run for each row execute function stop();
 
 
 def stopped(nights: Nights, step: str) -> None:
-    """Do a night that an error ends when this step was done but is not recorded yet."""
+    """Run a night that an error ends after this step is done but before it is recorded."""
     with psycopg.connect(nights.jobs.url, autocommit=True) as connection:
         connection.execute(STOP.format(step=step))
         result = nights()
@@ -277,7 +277,7 @@ def test_errors_in_the_file_are_reported_before_any_step(nights):
 
 
 def test_follow_up_tasks_in_the_file_run_after_the_night(nights, store):
-    """A dump is restored on trial too: see test_bucket_dumps.py."""
+    """test_bucket_dumps.py covers the trial restore of a dump."""
     dumps = nights.folder / "dumps"
     nights.night |= {"prune": 0, "retention_days": 30, "vacuum": True,
                      "dump": {"folder": dumps.as_uri(), "keep": 2, "try_restore": False}}  # fmt: skip
@@ -297,7 +297,7 @@ def test_follow_up_tasks_in_the_file_run_after_the_night(nights, store):
     assert result.summary["steps"]["prune"] == "retired indexes 2"
     assert result.summary["steps"]["tidy"].startswith("2 evaluations of earlier nights")
     names = sorted(path.name.partition("-run")[2] for path in dumps.iterdir())
-    assert names == ["1.dump", "2.dump", "3.dump"]  # the first is of another collection
+    assert names == ["1.dump", "2.dump", "3.dump"]  # the first belongs to another collection
     plan = nights.jobs.text("plan", nights.write())
     assert "which keeps 2; there are 2" in plan and "retired indexes none yet; the newest 0 stay" in plan
 
@@ -323,6 +323,6 @@ def test_reranker_is_retrained_and_kept_only_if_no_question_gets_worse(nights):
     kept = nights()
     assert kept.summary["steps"]["train models/mine"].endswith(f"got worse; {folder} is new"), kept.messages
     assert [path.name for path in folder.parent.iterdir()] == ["mine"] and (folder / "card.json").is_file()
-    folder.rename(folder.with_name(".mine.old"))  # as a night that was killed between two renames leaves it
+    folder.rename(folder.with_name(".mine.old"))  # the state left by a night killed between two renames
     assert "not 7 days old" in nights().summary["steps"]["train models/mine"]
     assert [path.name for path in folder.parent.iterdir()] == ["mine"]

@@ -1,4 +1,4 @@
-"""The chat page in the session's browser, as it is at first for each test."""
+"""Provides the chat page in the session's browser, in its initial state for each test."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Changes of pages that are announced to the service: who may, what is done with them, and that it is done once."""
+"""Announced page changes: who may announce them, their processing, and that it happens once."""
 
 import json
 import threading
@@ -26,13 +26,13 @@ FLAGS = ("--no-ray", "--model", "hash:64", "--parallel-workers", 0, "--maintenan
 PAGES, EDITED = site_sections(12), {"usage": "Said again, in other words."}
 PATH = "/v1/collections/docs/changes"
 P03, P04 = f"{BASE}p03.html", f"{BASE}p04.html"
-# The longest that a child process may take to start on a machine that does ten other things.
+# The longest start of a child process on a machine with ten other jobs.
 LONG_S = 300.0
 
 
 @pytest.fixture
 def folder(jobs: Jobs, tmp_path: Path) -> Path:
-    """A folder of twelve pages, indexed."""
+    """Index a folder of twelve pages."""
     write_site(tmp_path / "site", PAGES)
     jobs.run("reindex", "--collection", "docs", "--path", tmp_path / "site", "--base-url", BASE, *FLAGS)
     return tmp_path / "site"
@@ -40,7 +40,7 @@ def folder(jobs: Jobs, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def asking(store: Store, folder: Path) -> TestClient:
-    """A client of the service, from elsewhere, that sends JSON."""
+    """Return a client of the service, on another machine, that sends JSON."""
     app = create_app(FakeEngine(store), store)  # type: ignore[arg-type]
     asking = client(protect(app, store, Policy(host="0.0.0.0"), SilentMetrics()))
     asking.headers["Content-Type"] = "application/json"
@@ -49,7 +49,7 @@ def asking(store: Store, folder: Path) -> TestClient:
 
 @pytest.fixture
 def key(store: Store) -> dict[str, str]:
-    """The headers of a key of the collection."""
+    """Return the headers of a key for the collection."""
     return bearer(store.create_key("ci", ["changes"], collections=["docs"])[1])
 
 
@@ -167,7 +167,7 @@ def test_too_many_deletions_are_refused_and_reported(jobs, asking, key):
 
 
 class Watched:
-    """A store that tells when nothing is left to index."""
+    """A store that signals when nothing is left to index."""
 
     def __init__(self, store: Store) -> None:
         self._store, self.idle = store, threading.Event()

@@ -1,4 +1,4 @@
-"""The browser of the tests notices what the tests rely on: what runs, what is loaded, what the policy stops."""
+"""The tests' browser detects executed scripts, loaded files and policy violations."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a reader does on the chat page, in a real browser: each promise of docs/chat.md."""
+"""Readers' actions on the chat page in a real browser: each promise in docs/chat.md."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ from pipelines.records import Claims, Filters
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
-IS_OPEN = "document.querySelector('.pointed').matches(':popover-open')"  # the card of a source
+IS_OPEN = "document.querySelector('.pointed').matches(':popover-open')"  # a source's card
 
 RICH = """Call `read_csv` **first** [1]:
 
@@ -92,7 +92,7 @@ def test_long_question_leaves_room_for_its_answer(site: Site) -> None:
 
 
 def test_incomplete_markdown_is_not_rendered_as_something_else(site: Site) -> None:
-    """A dash below a line would make it a heading until the next word comes."""
+    """A dash below a line would make it a heading until the next word arrives."""
     page = site.open()
     grow = """import('/web/chat/markdown.js').then(({LiveMarkdown}) => {
         const root = document.createElement('div'), live = new LiveMarkdown(root), seen = new Set();

@@ -1,4 +1,4 @@
-"""What goes wrong, as the chat page shows it in a real browser; and that a question is never lost."""
+"""Failures as the chat page shows them in a real browser; no question is ever lost."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The chat page for whoever reads it: screen readers, keyboards, phones, dark rooms, no motion."""
+"""Accessibility of the chat page: screen readers, keyboards, phones, dark mode, reduced motion."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ ds = ray.data.read_csv("s3://bucket/a-long-name-that-no-phone-is-wide-enough-for
 - One
 - Two [1]
 """
-# Each size and each colour scheme once; the other pairs are left to the exhaustive tier.
+# Each size and color scheme once. The exhaustive tier tests the other pairs.
 SIZES = [
     (1280, True),
     (390, False),
@@ -33,7 +33,7 @@ SIZES = [
 
 @pytest.mark.parametrize(("width", "dark"), SIZES)
 def test_axe_finds_nothing(site: Site, width: int, dark: bool) -> None:
-    """Empty, answered with its form for a comment, with a card open, in error, and the page of one answer."""
+    """Checks the empty page, an answer with its comment form, an open card, an error, and a single answer's page."""
     site.engine.says = RICH
     site.store.publish("guide")
     site.store.default = "docs"
@@ -74,7 +74,7 @@ def test_nothing_is_wider_than_a_phone(site: Site) -> None:
     assert shown == {".thread": False, "html": False, ".code pre": True}
 
 
-# Which of some elements another part of the page covers: where they are at first, and after each is scrolled to.
+# Elements that another part of the page covers, in their initial position and after scrolling to each of them.
 COVERED = """(selector => {
   const box = element => element.getBoundingClientRect();
   const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
@@ -92,7 +92,7 @@ COVERED = """(selector => {
 TOO_WIDE = "document.documentElement.scrollWidth > innerWidth"
 
 
-# Windows of 1,280 by 1,024 and by 900 pixels at 400 %, and a small phone on its side.
+# Windows of 1,280 by 1,024 and 1,280 by 900 pixels at 400 %, and a small phone in landscape.
 @pytest.mark.parametrize(("width", "height"), [(320, 256), (320, 225), (568, 320)])
 def test_nothing_covers_the_page_text_at_400_percent(site: Site, width: int, height: int) -> None:
     about = {"name": "docs", "title": "Ray", "pages": 900, "chunks": 9, "published_at": None, "versions": []}
@@ -108,7 +108,7 @@ def test_nothing_covers_the_page_text_at_400_percent(site: Site, width: int, hei
     answer = page.evaluate(COVERED % ".question, .answer p")
     assert answer["found"] == 10 and not answer["covered"]
     assert not page.evaluate(TOO_WIDE)
-    page.do(lambda page: page.click("[name=question]"))  # Playwright refuses to click what another element covers
+    page.do(lambda page: page.click("[name=question]"))  # Playwright refuses to click an element covered by another
 
 
 def test_reduced_motion_is_respected(site: Site) -> None:

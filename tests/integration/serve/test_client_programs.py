@@ -1,7 +1,7 @@
-"""Programs of other makers ask the service as they are, by the connections that the proxy makes.
+"""Third-party client programs work unchanged, through the connections of the proxy.
 
-OpenAI's client in JavaScript, in Node and in a page; LangChain in JavaScript and Python; the Vercel AI SDK; Java's
-HttpClient.
+Covers OpenAI's JavaScript client in Node and in a page, LangChain in JavaScript and Python, the Vercel AI SDK, and
+Java's HttpClient.
 """
 
 import json
@@ -37,7 +37,7 @@ def page() -> Iterator["Page"]:
 
 @pytest.fixture(scope="module")
 def service(page: "Page") -> Iterator[str]:
-    """The URL of the service; `page` may read its replies."""
+    """Return the URL of the service, whose replies `page` can read."""
 
     class Connection(BoundedConnection):
         idle = Waiting(BoundedConnection.end, 100, 100)
@@ -50,7 +50,7 @@ def service(page: "Page") -> Iterator[str]:
 
 
 class Page(ThreadingHTTPServer):
-    """Another site, with one page that loads `script`."""
+    """Another site with one page that loads `script`."""
 
     script = ""
 
@@ -73,7 +73,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def check(got: dict[str, Any]) -> None:
-    """The chat went on, and the forced call was refused."""
+    """Assert that the chat continued and the forced call was refused."""
     assert got["text"] == got["streamed"] == TEXT
     assert got["refused"] == [400, "tool_choice"]
     assert got.get("ignored", IGNORED) == IGNORED and got.get("models", ["docs"]) == ["docs"]
@@ -136,6 +136,6 @@ def test_java_client_works_although_it_offers_an_upgrade(service: str, tmp_path:
     )
     if "jdk.compiler" in ran.stderr:
         pytest.skip("java has no compiler: a JDK is needed")
-    replies = ran.stdout.rstrip("\n").split("\n")  # texts hold other line ends
+    replies = ran.stdout.rstrip("\n").split("\n")  # texts contain other line endings
     assert [reply[:4] for reply in replies] == ["200 "] * len(asked), ran.stderr + ran.stdout
     assert json.loads(replies[0][4:])["answer"].startswith("Call `read_csv")

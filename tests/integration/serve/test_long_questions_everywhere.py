@@ -1,4 +1,4 @@
-"""Texts that are no questions, by every way in: at the limit they are answered, beyond it refused by name."""
+"""Nonsense of maximum length is answered through every interface, and longer texts are refused with the limit."""
 
 import asyncio
 import itertools
@@ -34,7 +34,7 @@ BODIES = {
 
 
 def text_of(unit: str, length: int) -> str:
-    """`length` characters, with a letter at either end so that nothing is stripped."""
+    """Return `length` characters with a letter at either end, so that nothing is stripped."""
     return f"x{''.join(itertools.islice(itertools.cycle(unit), length - 2))}x"
 
 
@@ -49,7 +49,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def often(each: bool) -> tuple[pytest.MarkDecorator, ...]:
-    """Return the marks of a pair: `make test` sends each text by one way in, `make test-all` by all of them."""
+    """Return a pair's marks: `make test` sends each text through one interface, `make test-all` through all of them."""
     return () if each else (pytest.mark.exhaustive,)
 
 
@@ -94,5 +94,5 @@ def test_long_texts_in_slack_are_answered_or_refused(service: str, tmp_path: Pat
     with SlackServer() as slack, run_slack_bot(slack, service, tmp_path / "slack"):
         for unit in units:
             slack.wait_for_answer(slack.say(text_of(unit, LIMIT - 100)))
-        ts = slack.say(text_of("word ", 39_000))  # Slack takes 40,000 characters
+        ts = slack.say(text_of("word ", 39_000))  # Slack's limit is 40,000 characters
         slack.wait_for(lambda: "is too long" in str(slack.thread(ts)), 30)

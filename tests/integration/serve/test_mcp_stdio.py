@@ -1,4 +1,4 @@
-"""`raydex mcp` as a process, spoken to by the SDK's client: in its own process, and forwarded to a service."""
+"""`raydex mcp` as a process with the SDK's client: answering by itself, and forwarding to a service."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ def environment(database_url: str, tmp_path: Path, warm: None) -> dict[str, str]
 
 @asynccontextmanager
 async def talking(environment: dict[str, str], *flags: str) -> AsyncIterator[Client]:
-    """A client of a `raydex mcp` with `flags`."""
+    """Run a client of a `raydex mcp` with `flags`."""
     words = ["-m", "jobs", "mcp", *(flags or ("--no-llm",))]
     started = StdioServerParameters(command=sys.executable, args=words, env=environment, cwd=ROOT)
     async with Client(started) as client:
@@ -101,7 +101,7 @@ def test_server_forwards_to_a_service_and_reports_if_it_is_down(store, environme
     async def talk() -> None:
         with ExitStack() as service:
             url = service.enter_context(run_server(app))
-            elsewhere = {"DATABASE_URL": AWAY, "HTTP_PROXY": "http://127.0.0.1:9"}  # neither is asked
+            elsewhere = {"DATABASE_URL": AWAY, "HTTP_PROXY": "http://127.0.0.1:9"}  # neither is contacted
             async with talking(environment | elsewhere, "--service", url) as client:
                 check(await results(client, *CALLS))
                 service.close()

@@ -1,4 +1,4 @@
-"""Alerts and dashboards name metrics, labels and columns that exist, and each alert has its entry for who is woken."""
+"""Alerts and dashboards use existing metrics, labels and columns, and each alert has a runbook entry."""
 
 import json
 import re
@@ -20,12 +20,12 @@ ALERTS = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule
 DASHBOARDS = [json.loads(path.read_text()) for path in sorted((ROOT / "deploy/grafana").glob("*.json"))]
 TARGETS = [target for board in DASHBOARDS for panel in board["panels"] for target in panel["targets"]]
 EXPRESSIONS = [alert["expr"] for alert in ALERTS] + [target["expr"] for target in TARGETS if "expr" in target]
-# Where Ray declares what it exports itself.
+# Ray's own declarations of its metrics.
 OF_RAY = ["serve/_private", "dashboard/modules/reporter"]
 
 
 def exported() -> dict[str, set[str]]:
-    """The metrics of a service as Prometheus names them, with the labels of each."""
+    """Return the metrics of a service as Prometheus names them, with their labels."""
     found = {}
     held = vars(Metrics()).values()
     for metric in [one for group in held for one in (group.values() if isinstance(group, dict) else [group])]:

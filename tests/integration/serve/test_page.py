@@ -1,4 +1,4 @@
-"""The pages in a real browser: what a reader sees and can do, and that they load nothing from elsewhere."""
+"""The pages in a real browser: visible content, possible actions, and no requests to other hosts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from pipelines.records import Claims
 from pipelines.text.languages import read_texts
 
 pytestmark = [pytest.mark.slow, needs_browser]
-# Texts that run out of what they stand in, and of the window.
+# Texts that overflow their element and the window.
 TOO_WIDE = """[...document.querySelectorAll('button, .mark, .label, .lead, .place, .top')].filter(
     at => (at.clientWidth > 1 && at.scrollWidth > at.clientWidth + 1) || at.getBoundingClientRect().right > innerWidth
 ).map(at => at.outerHTML)"""

@@ -1,4 +1,4 @@
-"""Failed questions in Postgres: each is one row with its error, and no reader of answers takes it for one."""
+"""Failed questions in Postgres are one row each with the error, and are never read as answers."""
 
 import psycopg
 import pytest

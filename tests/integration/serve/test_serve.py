@@ -1,4 +1,4 @@
-"""The deployed service: cited answers over HTTP, following every publish, saying what it lacks; held up by nobody."""
+"""The deployed service: cited answers over HTTP, following every publish, clear errors, and no blocking clients."""
 
 import asyncio
 import importlib
@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def database(server: DatabaseServer) -> Iterator[str]:
-    """One database for the module, since the service is deployed once."""
+    """Create one database for the module, because the service is deployed once."""
     with server.database() as url:
         yield url
 
@@ -56,8 +56,8 @@ def workshop(database: str) -> Iterator[Workshop]:
 def client(
     service: Service, database: str, workshop: Workshop, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[httpx.Client]:
-    """A client of the deployed application; nothing is indexed when it starts."""
-    patient: dict[str, Any] = {"retrieval": {"patience_s": 30}}  # whatever else the machine does
+    """Return a client of the deployed application. Nothing is indexed when it starts."""
+    patient: dict[str, Any] = {"retrieval": {"patience_s": 30}}  # long enough for a busy machine
     settings = Settings(database_url=database, home=tmp_path_factory.mktemp("home"), cpus=0.1, **patient)
     with service.deployed(settings), httpx.Client(base_url=service.url, timeout=60) as http:
         assert http.get("/health").json() == {"status": "ok"}
@@ -68,7 +68,7 @@ def client(
 
 
 def before_indexing(http: httpx.Client) -> None:
-    """A service without an index says so and what to do; it is not ready."""
+    """Assert that a service without an index says so, says what to do, and is not ready."""
     assert http.get("/health/ready").status_code == 503
     unnamed, named = http.post("/query", json={"question": "x"}), ask(http, "x", collection="docs")
     assert unnamed.status_code == 422 and "raydex index" in unnamed.json()["error"]
@@ -132,7 +132,7 @@ def test_new_index_of_another_model_is_picked_up(client: httpx.Client, workshop:
     before = ask(client, "csv").json()["index"]
     workshop.use("hash:32")
     workshop.reindex(SITE)
-    until = time.monotonic() + 60  # the index before it answers while the other model is loaded
+    until = time.monotonic() + 60  # the previous index answers while the other model is loading
     while (reply := ask(client, "How do I load csv files?").json())["index"] == before:
         assert time.monotonic() < until
     assert reply["index"] == workshop.live().id
@@ -176,11 +176,11 @@ def test_unreachable_database_is_503_with_retry_after(client, database, server):
         def alter(command: str) -> None:
             connection.execute(sql.SQL(command).format(name=sql.Identifier(name)))
 
-        alter("alter database {name} allow_connections false")  # the service's pool would begin again at once
+        alter("alter database {name} allow_connections false")  # the service's pool would reconnect immediately
         eventually(lambda: not connection.execute(ending, [name]).fetchall(), "every session has ended")
         alter("alter database {name} rename to away")
         try:
-            with ThreadPoolExecutor() as at_once:  # each waits as long for a connection
+            with ThreadPoolExecutor() as at_once:  # each waits for a connection for the same time
                 ready = at_once.submit(client.get, "/health/ready")
                 reply = ask(client, "csv", collection="docs")
             assert reply.status_code == 503 and int(reply.headers["retry-after"]) > 0
@@ -206,7 +206,7 @@ SENT = {
     "unread pages": b"GET /llms-full.txt HTTP/1.1\r\n" + HOST + b"\r\n",
     "unread file": b"GET /web/vendor/highlight.js HTTP/1.1\r\n" + HOST + b"\r\n",
 }
-# So many requests for all pages are work, not waiting: more than two cores do within ANSWER_S.
+# So many requests for all pages are work rather than waiting: more than two cores can do within ANSWER_S.
 WORK = ("unread pages", 5_000)
 SLOW_CLIENTS = [
     pytest.param(kind, number, marks=[pytest.mark.exhaustive] if number > 60 else [])
@@ -214,12 +214,12 @@ SLOW_CLIENTS = [
     for number in (60, 1_000, 5_000)
     if (kind, number) != WORK
 ]
-ANSWER_S = 15.0  # far below the 30 s for which such requests kept everybody waiting
+ANSWER_S = 15.0  # far below the 30 s for which such requests used to block everybody
 
 
 @pytest.fixture(scope="module")
 def long_pages(client: httpx.Client, workshop: Workshop) -> None:
-    """Pages of which a reply with all does not fit into what the network holds."""
+    """Index pages whose joint reply does not fit into the network's buffers."""
     pages = {f"{n}.html": {"part": f"Word{n} sets the limit of batches. " * 400} for n in range(30)}
     workshop.reindex(pages, delete=False)
 
@@ -236,7 +236,7 @@ async def open_deaf(port: int, sent: bytes) -> socket.socket:
 
 
 async def statuses_beside(url: str, sent: bytes, number: int) -> list[int]:
-    """Return the statuses of questions that are asked while `number` such clients are there."""
+    """Return the statuses of questions asked while `number` such clients are connected."""
     clients = list[socket.socket]()
     try:
         for _ in range(number):
@@ -249,7 +249,7 @@ async def statuses_beside(url: str, sent: bytes, number: int) -> list[int]:
 
 
 async def status_of(http: httpx.AsyncClient, question: str) -> int:
-    """Return the status of a question that is asked again when a reply says so: thousands at once fill every slot."""
+    """Return a question's status, repeating it when a reply says so: thousands at once fill every slot."""
     until = time.monotonic() + ANSWER_S
     while True:
         reply = await http.post("/search", json={"question": question})
@@ -263,7 +263,7 @@ async def status_of(http: httpx.AsyncClient, question: str) -> int:
 def test_clients_that_send_or_read_nothing_delay_no_question(
     client: httpx.Client, long_pages: None, kind: str, number: int
 ) -> None:
-    """Bodies and heads that never come, idle sockets, unread replies."""
+    """Covers missing bodies and heads, idle sockets, and unread replies."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < number + 500:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, number + 500), hard))

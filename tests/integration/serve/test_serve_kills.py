@@ -1,9 +1,9 @@
-"""kill -9 under load, of a replica of each deployment and of Postgres: no question is lost.
+"""kill -9 under load, of a replica of each deployment and of Postgres, loses no question.
 
-Clients ask all the time over real HTTP. Each question must end in an answer or in a 503 with Retry-After (a
-stream that has begun: in its `answer` or in an `error` event that says when to ask again): never in a 500, a torn
-reply or silence. The step that is killed has its own deployment, of one replica, so that nothing stands in for it; the
-ingress has two where each step has a deployment. RAYDEX_KILL_SEED repeats the moments of an earlier run.
+Clients query all the time over real HTTP. Each question must end in an answer or in a 503 with Retry-After (a stream
+that has begun: in its `answer`, or in an `error` event that says when to retry), and never in a 500, a truncated reply
+or silence. The killed step has its own deployment with one replica, so nothing can replace it. The ingress has two
+replicas if each step has a deployment. RAYDEX_KILL_SEED repeats the kill times of an earlier run.
 """
 
 import json
@@ -33,8 +33,8 @@ from serve.settings import Settings
 pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 CLIENTS = 4
-PAUSE_S = 0.5  # leaves the machine some time for what is started again
-WELL_AGAIN_S = 240.0  # two workers of Ray start anew beside the clients, on a machine that may be busy
+PAUSE_S = 0.5  # leaves the machine some time for restarts
+WELL_AGAIN_S = 240.0  # two Ray workers restart next to the clients, on a possibly busy machine
 SITE = {
     "data.html": {
         "loading-csv": "Call ray.data.read_csv with a path to load csv files. It returns a dataset.",
@@ -49,11 +49,11 @@ WAYS = ["/query", "/query/stream", "/search"]
 KEPT = {ANSWER, DEGRADED, COME_BACK, ERROR_EVENT}
 
 
-# ------------------------------------------------------------------------------------------------ asking
+# ------------------------------------------------------------------------------------------------ questions
 
 
 def ask_once(http: httpx.Client, path: str, question: str = QUESTION, begun: Callable[[], None] = lambda: None) -> str:
-    """Ask, and return how the question ended: one of KEPT, or the failure. `begun` is called when a stream begins."""
+    """Ask, and return the question's outcome: one of KEPT, or the failure. Call `begun` when a stream begins."""
     try:
         if path.endswith("/stream"):
             return _stream_once(http, path, question, begun)
@@ -96,9 +96,9 @@ def ask_in_turn(http: httpx.Client, number: int) -> tuple[str, str]:
 
 
 class Held:
-    """Two questions, plain and streamed, whose model is in the middle of its answer when the kill comes.
+    """Two questions, plain and streamed, whose model is in the middle of its answer at the kill.
 
-    The client of the stream has read its first line: before that, a 503 would be right too.
+    The stream's client has read the first line: before that, a 503 would also be correct.
     """
 
     def __init__(self, url: str, model: ScriptedLLM) -> None:
@@ -135,7 +135,7 @@ def client(url: str) -> httpx.Client:
 
 
 def replicas(deployment: str) -> list[int]:
-    """Return the pids of a deployment's replicas in the Ray of this session."""
+    """Return the pids of a deployment's replicas in this session's Ray."""
     found = []
     for process in psutil.Process().children(recursive=True):
         try:
@@ -149,7 +149,7 @@ def replicas(deployment: str) -> list[int]:
 
 @dataclass
 class Bench:
-    """Shared by all cases: the service, its database's folder, the model, the random moments, the rows of the table."""
+    """State shared by all cases: service, database folder, model, random kill times, table rows."""
 
     url: str
     home: Path
@@ -158,7 +158,10 @@ class Bench:
     table: list[tuple[str, ...]] = field(default_factory=list)
 
     def under_load(self, what: str, kills: Callable[[], None]) -> dict[str, str]:
-        """Ask, kill, wait until all is well; assert that no question was lost. Return how the held ones ended."""
+        """Ask, kill and wait for recovery.
+
+        Assert that no question was lost, and return the held questions' outcomes.
+        """
         self.well(WELL_AGAIN_S)
         with Load(self.url, clients=CLIENTS, pause_s=PAUSE_S, ask=ask_in_turn) as load:
             time.sleep(self.random.uniform(0.5, 1.5))
@@ -175,13 +178,13 @@ class Bench:
         return ends
 
     def well(self, within_s: float) -> None:
-        """Wait for three whole answers in a row over each route."""
+        """Wait for three complete answers in a row over each route."""
         with client(self.url) as http:
             eventually(lambda: all(ask_once(http, path) == ANSWER for path in WAYS * 3), "all is well again", within_s)
 
 
 def model() -> ScriptedLLM:
-    """A model that answers at once, but falls silent in the middle of its answer to SLOWLY."""
+    """A model that answers immediately, but falls silent in the middle of its answer to SLOWLY."""
 
     def answers(request: Request) -> Reply:
         slow = SLOWLY in request.text
@@ -195,7 +198,7 @@ def model() -> ScriptedLLM:
 def bench(
     service: Service, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Bench]:
-    """The retriever has a deployment of its own; so has each other step where a test asks for `all`."""
+    """The retriever has its own deployment, and so has each other step if a test asks for `all`."""
     home, others = tmp_path_factory.mktemp("home"), "deployment" if hasattr(request, "param") else "ingress"
     seed = kill_seed()
     with embedded.run_postgres(home) as url, model() as llm:
@@ -235,7 +238,7 @@ def test_killing_the_only_retriever(bench: Bench) -> None:
 @pytest.mark.parametrize("deployment", ["Reranker", "Agent-strong"])
 def test_killing_the_only_replica_of_a_step(bench: Bench, deployment: str) -> None:
     ends = bench.under_load(deployment, lambda: kill_9(*replicas(deployment)))
-    assert set(ends.values()) <= {ANSWER, DEGRADED}  # what was retrieved is answered, by another agent if need be
+    assert set(ends.values()) <= {ANSWER, DEGRADED}  # retrieved hits are answered, by another agent if necessary
 
 
 @pytest.mark.parametrize("bench", ["all"], indirect=True)

@@ -1,4 +1,4 @@
-"""The Slack bot against a stand-in of Slack: answered once, at once, within its limits, whatever dies."""
+"""The Slack bot with a fake Slack: one immediate answer within Slack's limits, despite any crash."""
 
 import asyncio
 import itertools
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 class PacedEngine(FakeEngine):
-    """Waits before each delta, as a model does."""
+    """Waits before each delta, like a model."""
 
     def __init__(self, store: FakeStore, delay_s: float = 0.0) -> None:
         super().__init__(store)
@@ -56,7 +56,7 @@ def bot(slack, service, tmp_path):
 
 
 def scripted(reply, asked=None):
-    """A service that streams `reply`, or what it gives for the body of a question, which is appended to `asked`."""
+    """Run a service that streams `reply`, or its result for a question's body, which is appended to `asked`."""
 
     def answer_query(body):
         if asked is not None:
@@ -194,7 +194,7 @@ def test_refused_first_message_is_resent_and_acknowledged_in_time(slack, bot):
     slack.limits["chat.postMessage"] = Limit(1, 3)
     ts = slack.say("How?")
     slack.wait_for(lambda: slack.acknowledged)
-    assert not slack.thread(ts)  # Slack wants to hear within 3 s, and the message comes after that
+    assert not slack.thread(ts)  # Slack wants an acknowledgement within 3 s, and the message comes after that
     assert len(slack.wait_for_answer(ts)) == 1
     refused, posted = slack.of("chat.postMessage")
     assert posted.at - refused.at >= 3.0
@@ -272,13 +272,13 @@ def test_two_follow_ups_in_a_thread_are_two_questions(slack, bot, engine):
     ts = slack.say("How?")
     slack.wait_for_answer(ts)
     event = slack.mention("And then?", thread=ts)
-    slack.deliver(event, attempt=1)  # the first delivery was lost on its way
+    slack.deliver(event, attempt=1)  # the first delivery was lost
     slack.wait_for(lambda: len(slack.thread(ts)) == 2)
     slack.wait_for_answer(ts)
     assert questions(engine) == ["How?", "And then?"]
 
 
-# ---------------------------------------------------------------------------------------------- what dies
+# ---------------------------------------------------------------------------------------------- crashes
 
 
 def test_next_process_finishes_the_message_of_a_killed_one(slack, service, engine, tmp_path, warm):

@@ -1,4 +1,4 @@
-"""Two readers of one publishable key, over the real store: neither gets at what the other asked."""
+"""Two readers with one publishable key, over the real store: neither can read the other's questions."""
 
 from kit.api import FakeEngine, FakeStore, wait_for
 from kit.guarded import SilentMetrics, bearer, client, open_session
@@ -14,7 +14,7 @@ QUESTION = {"question": "How do I load csv files?", "collection": "docs"}
 
 
 class Reader:
-    """A page of the site in a browser of its own."""
+    """A page of the site in a separate browser."""
 
     def __init__(self, asking: TestClient, key: str) -> None:
         self._asking, self._key = asking, key

@@ -1,4 +1,4 @@
-"""The widget in a real browser, on pages of another origin, with a publishable key and sessions of the real guard."""
+"""The widget in a real browser, on pages of another origin, with a publishable key and the real guard's sessions."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ LAUNCHER_STYLE = f"getComputedStyle({SHADOW}.querySelector('.launcher'))"
 QUESTION = "How do I load csv files?"
 GUIDE = """<main><h1>Guide</h1><p id="text">The reader loads comma separated files.</p>
 <button id="own">Own</button></main>"""
-# What docs/widget.md says that a page must allow; img-src is for the page's own icon.
+# The policy that docs/widget.md requires of a page; img-src is for the page's own icon.
 STRICT = (
     "default-src 'none'; script-src {0}; connect-src {0}; style-src 'none'; img-src data:; "
     "require-trusted-types-for 'script'; trusted-types dompurify"
@@ -60,27 +60,27 @@ def show(browser: Browser, url: str, **more: Any) -> None:
 
 
 def show_guide(service: Hosting, browser: Browser, **attributes: str) -> None:
-    """Show the guide, with these attributes of the widget's tag."""
+    """Show the guide with these attributes on the widget's tag."""
     show(browser, service.put("/guide.html", head=service.tag(**attributes), body=GUIDE))
 
 
 def open_chat(browser: Browser) -> None:
     browser.click("raydex-widget .launcher")
-    await_one(browser, "raydex-widget raydex-chat .welcome")  # an inline one stands beside the widget
+    await_one(browser, "raydex-widget raydex-chat .welcome")  # an inline one is next to the widget
 
 
 def await_one(browser: Browser, selector: str) -> None:
-    """Wait until such an element is to be seen."""
+    """Wait until a matching element is visible."""
     browser.do(lambda page: page.locator(selector).first.wait_for())
 
 
 def write(browser: Browser, text: str) -> None:
-    """Type where the focus is."""
+    """Type into the focused element."""
     browser.do(lambda page: page.keyboard.type(text))
 
 
 def ask(browser: Browser, question: str = QUESTION) -> None:
-    """Type a question where the focus is, in the chat, which is opened if none is there; wait for its answer."""
+    """Type a question into the focused chat (opened if there is none), and wait for its answer."""
     if not browser.count("raydex-chat"):
         open_chat(browser)
     turns = browser.count("raydex-chat .foot .actions")
@@ -90,14 +90,14 @@ def ask(browser: Browser, question: str = QUESTION) -> None:
 
 
 def search(browser: Browser, words: str) -> None:
-    """Open the search by its keys, type, and wait for what is found."""
+    """Open the search with its shortcut, type, and wait for the results."""
     browser.press("Control+k")
     write(browser, words)
     await_one(browser, "raydex-widget a.result")
 
 
 def complaints(browser: Browser) -> list[str]:
-    """What the browser put into its log: policies violated, files not found."""
+    """Return the browser's log: violated policies, missing files."""
     entries = [event["entry"] for event in browser.named("Log.entryAdded")]
     lines = [f"{entry['text']} {entry.get('url', '')}" for entry in entries]
     return [line for line in lines if not line.endswith("/collections/docs")]  # the scripted store describes none

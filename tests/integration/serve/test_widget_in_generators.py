@@ -1,4 +1,4 @@
-"""Sites that Sphinx and MkDocs build with the lines of docs/widget.md: their pages answer, from another origin."""
+"""Sites built by Sphinx and MkDocs with the lines in docs/widget.md answer from another origin."""
 
 import mimetypes
 import re
@@ -25,7 +25,7 @@ def service() -> Iterator[Hosting]:
 
 
 def lines_of(generator: str, service: Hosting) -> str:
-    """Return the lines that the documentation tells users of a generator to write, with this service and its key."""
+    """Return the lines that the documentation gives to users of a generator, with this service and its key."""
     found = re.search(
         rf"^To add the widget to an? {generator} site,.*?^```\w+\n(.*?)^```", DOCS, re.DOTALL | re.MULTILINE
     )
@@ -50,7 +50,7 @@ def build_with_mkdocs(folder: Path, lines: str) -> Path:
 
 
 def publish(service: Hosting, folder: Path) -> str:
-    """Put a built site on the other origin and return the address of its first page."""
+    """Put a built site on the other origin, and return the URL of its first page."""
     for path in folder.rglob("*"):
         if path.is_file():
             kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"

@@ -1,4 +1,4 @@
-"""XSS suite in a real browser: each payload is asked about in the service's own page, which shows it as text."""
+"""XSS suite in a real browser: the service's own page is asked about each payload, and shows it as text."""
 
 from dataclasses import replace
 from urllib.parse import quote
@@ -24,13 +24,13 @@ pytestmark = [pytest.mark.slow, needs_browser]
 ASK = "(box => {{ box.value = {question!r}; box.form.requestSubmit() }})(document.querySelector('[name=question]'))"
 LAST = "[...document.querySelectorAll('.turn')].at(-1)"
 ANSWERED = f"!!{LAST}?.querySelector('.thumbs')"
-# What comes from elsewhere: all but the page's own buttons and drawings.
+# Foreign content: everything except the page's own buttons and drawings.
 OURS = "svg, svg *, button, .bar, .bar *"
 SHOWN = (
     "[...document.querySelectorAll('.asked, .sources, .answer, .pointed')]"
     f".flatMap(e => [...e.querySelectorAll(':not({OURS})')])"
 )
-# All that a check needs, in one call: each takes longer on its way than in the page.
+# Everything that a check needs in one call: each round trip takes longer than the work in the page.
 STATE = f"""(shown => ({{tags: shown.map(e => e.tagName), attributes: shown.flatMap(e => e.getAttributeNames()),
     links: [...document.links].map(link => link.href), ran: 'pwned' in window,
     rels: [...document.links].filter(a => a.origin !== location.origin).map(a => a.rel)}}))({SHOWN})"""
@@ -45,7 +45,7 @@ MAY_HAVE = {
 
 
 def recorded(engine: FakeEngine, payload: str) -> RecordedQuestion:
-    """The last answer as the database has it, as one to this question and with this note."""
+    """Return the engine's last answer as the database stores it, with the payload as its question and note."""
     ask = engine.asks[-1]
     answer = engine._answer(ask, Retrieval(ask.question, (engine.hit,), INDEX, 1, (), {}))
     answer = abridged(replace(answer, question=payload, notes=(payload,)))
@@ -53,7 +53,7 @@ def recorded(engine: FakeEngine, payload: str) -> RecordedQuestion:
 
 
 def check(browser: Browser, url: str, payload: str) -> None:
-    """Nothing ran, nothing was fetched from elsewhere, the policy had nothing to stop, and all of it is text."""
+    """Assert that nothing ran or was fetched from elsewhere, no policy was violated, and the payload is text."""
     state = browser.evaluate(STATE)
     assert set(state["tags"]) <= MAY_BE and set(state["attributes"]) <= MAY_HAVE, payload
     own = (url, "https://docs.example.com/", "https://d.test/")
@@ -85,7 +85,7 @@ def test_no_payload_runs_in_the_page(browser, answering, payloads, request):
                 browser.evaluate(ASK.format(question=book.asked))
                 browser.wait_for(f"{ANSWERED} && {LAST}.textContent.includes('input? {n}')")
                 check(browser, url, retriever.payload)
-            browser.open(f"{url}/")  # what was kept is shown again
+            browser.open(f"{url}/")  # the stored conversation is shown again
             for n in range(browser.count(".side .open")):
                 browser.evaluate(f"document.querySelectorAll('.side .open')[{n}].click()")
                 check(browser, url, "a conversation that was kept")
@@ -99,7 +99,7 @@ SOME_OR_MORE = pytest.mark.parametrize(
 
 @SOME_OR_MORE
 def test_no_payload_runs_in_rendered_markdown(browser: Browser, share: int) -> None:
-    """The page's own renderer, without the service before it, and as the text grows character by character."""
+    """The page's own renderer, without the service, and with the text growing character by character."""
     store = FakeStore()
     with run_server(create_app(FakeEngine(store), store)) as url:  # type: ignore[arg-type]
         browser.open(f"{url}/")
@@ -128,7 +128,7 @@ def test_no_payload_runs_in_rendered_markdown(browser: Browser, share: int) -> N
 
 @SOME_OR_MORE
 def test_no_payload_runs_from_other_fields_of_a_reply(browser: Browser, share: int) -> None:
-    """Names of collections, the URL, the question, its error, a comment, and sources whose address is a script."""
+    """Covers collection names, the URL, the question, its error, a comment, and sources with a script as address."""
     store = FakeStore()
     engine = FakeEngine(store)
     with run_server(create_app(engine, store)) as url:  # type: ignore[arg-type]

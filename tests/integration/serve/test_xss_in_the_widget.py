@@ -1,4 +1,4 @@
-"""XSS suite in the widget: each payload in the page around it, and in what is selected, asked, found and answered."""
+"""XSS suite in the widget: each payload in the page around it, in selections, questions, hits and answers."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ LAST = f"[...{CHAT}.querySelectorAll('.turn')].at(-1)"
 INSIDE = """(function all(root) {
   return [...root.querySelectorAll('*')].flatMap(e => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])])
 })(document.querySelector('raydex-widget').shadowRoot)"""
-# What would run or load: our own elements have none of these, but for the form, and the styles that are set by script.
+# Active content. Our own elements have none of these, except the form and styles set by script.
 ACTIVE = [
     "SCRIPT", "IFRAME", "FRAME", "OBJECT", "EMBED", "BASE", "META", "LINK", "STYLE", "IMG", "VIDEO", "AUDIO", "MATH",
 ]  # fmt: skip
@@ -57,7 +57,7 @@ def hosted(browser: Browser) -> Iterator[tuple[Hosting, Browser, PoisonedRetriev
 
 
 def check(service: Hosting, browser: Browser, payload: str) -> None:
-    """Nothing ran, nothing was fetched from elsewhere, and no element, attribute or link is of the payload's making."""
+    """Assert that nothing ran or was fetched from elsewhere, and that the payload made no element or link."""
     assert browser.evaluate(FAULTS) == [], payload
     own = (service.url, service.site.url, "https://docs.example.com/")
     assert [link for link in browser.evaluate(LINKS) if not str(link).startswith(own)] == [], payload
@@ -77,7 +77,7 @@ def test_no_payload_runs_in_the_widget(hosted, payloads, request):
         browser.evaluate(f"{SURROUND}({payload!r})")
         ask_about_the_selection(browser)
         check(service, browser, payload)
-        if n % 12 == 11:  # a long conversation is slow to look through
+        if n % 12 == 11:  # inspecting a long conversation is slow
             browser.click("raydex-chat [aria-label='New conversation']")
         browser.press("Escape")
         search(browser, payload)

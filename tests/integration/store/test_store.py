@@ -1,4 +1,4 @@
-"""The store against a real Postgres: pages and their states, staging that may be repeated, text that would spoil it."""
+"""The store with a real Postgres: pages and their states, repeatable staging, and hostile text."""
 
 import json
 import random
@@ -46,7 +46,7 @@ def workshop(store: Store) -> Workshop:
 
 
 def begin(store: Store, name: str = "docs") -> int:
-    """A new run of a collection; the lock is let go at once."""
+    """Begin a run of a collection. Its lock is released immediately."""
     with hold_collection(store, name) as lock:
         return lock.begin("reindex", {})
 
@@ -188,7 +188,7 @@ def test_all_known_urls_are_returned_at_any_count(store):
 
 
 def test_page_with_lost_claimed_texts_is_still_pending(store, workshop):
-    """As a node does that dies with what it had read: the page is staged, and nobody embeds its texts."""
+    """This happens if a node dies with the pages that it read: the page is staged, and nobody embeds its texts."""
 
     def to_do() -> list[int]:
         return [row["pages"] for row in store.ranges_to_index("docs", run, None, "", 10)]
@@ -347,7 +347,7 @@ def test_concurrent_tasks_that_stage_the_same_rows_store_them_once(store, worksh
 
 
 def test_sessions_writing_the_same_rows_in_any_order_never_deadlock(store, superuser_url):
-    """Each statement takes its locks by its key, whatever order it is given: 50 rounds of four sessions at once."""
+    """Each statement takes its locks in key order, for rows in any order: 50 rounds of four concurrent sessions."""
     run = begin(store)
     pages = [f"{BASE}{number}" for number in range(40)]
     store.save_pages("docs", run, [fetched(url.removeprefix(BASE), {"s": url}) for url in pages])
@@ -375,7 +375,7 @@ def test_sessions_writing_the_same_rows_in_any_order_never_deadlock(store, super
 
 
 def deadlocks(url: str) -> int:
-    """How often Postgres broke a transaction off in this database."""
+    """Return the number of deadlocks that Postgres has resolved in this database."""
     with psycopg.connect(url) as connection:
         connection.execute("select pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
         return connection.execute(
@@ -384,13 +384,13 @@ def deadlocks(url: str) -> int:
 
 
 def test_deadlock_with_a_foreign_session_is_retried_immediately(store, superuser_url):
-    """A session that takes locks the other way round can't be excluded; the database is not "away" for that."""
+    """Sessions with another lock order cannot be excluded, and must not make the database count as unreachable."""
     run = begin(store)
     store.save_pages("docs", run, [fetched("a", {"s": "a"}), fetched("b", {"s": "b"})])
     lock = "select from page where url = %s for update"
     waiting = "select count(*) from pg_locks where not granted and transactionid = pg_current_xact_id()::xid"
     with psycopg.connect(superuser_url) as stranger, ThreadPoolExecutor(1) as threads:
-        stranger.execute("set deadlock_timeout = '1min'")  # so that Postgres breaks off the other one
+        stranger.execute("set deadlock_timeout = '1min'")  # so that Postgres aborts the other one
         stranger.execute(lock, [f"{BASE}b"])
         failing = threads.submit(store.fail_pages, "docs", [(f"{BASE}a", "no"), (f"{BASE}b", "no")])
         wait_for(lambda: stranger.execute(waiting).fetchone() == (1,))
@@ -503,7 +503,7 @@ def test_column_has_the_chosen_type_and_gives_the_same_hits(store, model, asked,
             ),
             [str([0.5] * workshop.settings.dimension)],
         ))  # fmt: skip
-    assert row == (column, "m")  # in its row: an exact search in the TOAST table would take an index search for each
+    assert row == (column, "m")  # in its row: an exact search in TOAST is slow
     assert "embedding_idx" in plan
     text = small_site(10)["p07"]["s1"]
     best = workshop.search(f"Title › s1 {text}", 3)[0]
@@ -512,7 +512,7 @@ def test_column_has_the_chosen_type_and_gives_the_same_hits(store, model, asked,
 
 
 def test_index_of_a_newer_version_is_refused_and_reported_to_clients(store, workshop):
-    """A service that still runs after the upgrade of its database can't know how to search it."""
+    """A service that is still running after its database was upgraded cannot know how to search it."""
     workshop.reindex(small_site(2))
     store.in_transaction(lambda c: c.execute("update index set settings = settings || '{\"of_later\": 1}'"))
     with pytest.raises(UnusableDatabase, match=r"newer version .* 'docs' \(with of_later\): upgrade") as raised:
@@ -563,7 +563,7 @@ def test_hits_and_scans_keep_the_first_state_read_despite_publishes(store, works
 
 
 def test_hits_equal_those_of_the_plain_method(store, workshop, tmp_path):
-    """Whole hits of each leg, fused by the book: scores, order, ties and equal texts are the same."""
+    """Whole hits of each leg are fused in the textbook way: scores, order, ties and equal texts are the same."""
     site = {
         f"p{n:02}": {"same": "Apples are red.", f"s{n % 3}": f"Apples and part {n % 4} of pears."} for n in range(12)
     }

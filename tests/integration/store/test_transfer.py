@@ -1,4 +1,4 @@
-"""A dump holds a whole index with its pages, and a restore brings it in whole or not at all."""
+"""A dump contains a complete index with its pages, and a restore is all or nothing."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ SITE = {f"page{n}": {"a": f"The text of page {n} on apples.", "b": f"More on pea
 
 @pytest.fixture
 def dumped(store: Store, tmp_path: Path) -> Path:
-    """A dump of the collection "one"."""
+    """Return a dump of the collection "one"."""
     Workshop(store, "one").reindex(SITE)
     dump(store, store.live_index("one"), tmp_path / "one.dump")
     return tmp_path / "one.dump"

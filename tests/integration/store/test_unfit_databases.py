@@ -1,4 +1,4 @@
-"""Databases that can't be used as they are: each is refused in one line that says what to do."""
+"""Each unusable database is refused in one line that says what to do."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ ENCODINGS = ("SQL_ASCII", "LATIN1", "EUC_JP", "WIN1252")
 
 @pytest.fixture(params=ENCODINGS)
 def strange_url(request: pytest.FixtureRequest, server: DatabaseServer) -> Iterator[str]:
-    """The URL of an empty database with another encoding than UTF8."""
+    """Return the URL of an empty database in an encoding other than UTF8."""
     name = f"in_{request.param.lower()}"
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute(

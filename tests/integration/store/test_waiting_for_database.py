@@ -1,4 +1,4 @@
-"""A database that does not answer: `raydex serve` says after 3 s what it waits for, and ends when it is told to."""
+"""An unresponsive database: `raydex serve` says after 3 s what it waits for, and stops on request."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def silent() -> Iterator[int]:
-    """The port of a server that takes connections and says nothing."""
+    """Return the port of a server that accepts connections and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
@@ -54,7 +54,7 @@ def test_server_that_answers_or_refuses_us_is_not_waited_for(database_url: str) 
 def test_server_without_a_free_connection_is_waited_for(
     database_url: str, superuser_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "TELL_S", 2.0)  # by then a busy machine has refused us too
+    monkeypatch.setattr(connecting, "TELL_S", 2.0)  # a busy machine has refused us too by then
     heard: list[str] = []
     limit = f"alter database {urlsplit(database_url).path[1:]} connection limit {{}}"
 
