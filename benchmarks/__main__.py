@@ -19,7 +19,7 @@ SKIPPED = 77
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A table, the module that writes it with its own flags, and the page."""
+    """A table, the module that writes it, the module's flags, and the page."""
 
     table: str
     module: str
@@ -44,7 +44,7 @@ BENCHMARKS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a benchmark ended: `done`, `skipped` or `FAILED`, why, and its seconds."""
+    """How a benchmark ended: `done`, `skipped` or `FAILED`, the reason, and its seconds."""
 
     table: str
     state: str
@@ -56,7 +56,7 @@ class Outcome:
 
 
 def run_benchmark(benchmark: Benchmark, more: list[str]) -> Outcome:
-    """Run one in a process of its own, pass its output on, and return how it ended."""
+    """Run a benchmark in its own process, pass its output on, and return how it ended."""
     command = [sys.executable, "-m", f"benchmarks.{benchmark.module}", *benchmark.flags, *more]
     command += ["--write", str(ROOT / benchmark.page)]
     print(f"\n== {benchmark.table}", flush=True)

@@ -1,9 +1,9 @@
-"""Measures what Serve adds to the classes: /search and the first delta of /query/stream, through each set-up of Serve.
+"""Measures the time that Serve adds to plain classes: /search and the first delta of /query/stream.
 
-In every round 1, 8 and 32 clients ask a `QueryEngine` in this process, `raydex serve`, and for the first delta the
-language model alone; each waits for its answer before it asks again. The clients share this process with the classes,
-but never run at a time; the service, the model and Postgres are processes of their own. Differences are taken within
-a round. Under 6 minutes, `--quick` under 2.
+In every round, 1, 8 and 32 clients ask a `QueryEngine` in this process, `raydex serve` in each set-up, and, for the
+first delta, only the language model. A client waits for its answer before it asks again. The clients share this process
+with the classes, but these two never run at the same time. The service, the model and Postgres are separate processes.
+Differences are taken within a round. Takes under 6 minutes, with `--quick` under 2.
 """
 
 import argparse
@@ -42,7 +42,7 @@ CLIENTS = (1, 8, 32)
 DELAY_S, REPLY = 0.02, "To read it, call ray.data.read_csv [1]."
 SEARCH, DELTA = "search", "first delta"
 CLASSES, MODEL, SERVICE = "classes", "model", "service"
-# Each set-up of Serve: the variables that make it.
+# The variables that create each set-up of Serve.
 SETUPS: dict[str, dict[str, str]] = {
     "`raydex serve`": {},
     "retriever and agents as deployments": {
@@ -54,12 +54,12 @@ SETUPS: dict[str, dict[str, str]] = {
 }
 
 Call = Callable[[str], Awaitable[float]]  # asks a question and returns the seconds until the answer or its first delta
-Cells = dict[tuple[str, str, int], list["Cell"]]  # by kind, way and clients; one for each round
+Cells = dict[tuple[str, str, int], list["Cell"]]  # by kind, target and clients; one per round
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What the clients of one round saw."""
+    """The clients' measurements in one round."""
 
     p50_ms: float
     per_second: float
@@ -67,7 +67,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds until a service is ready, and the memory of its processes in MB, shared pages counted once."""
+    """Seconds until a service is ready, and the memory of its processes in MB, with shared pages counted once."""
 
     start_s: float
     memory_mb: float
@@ -78,7 +78,7 @@ class Cost:
 
 @contextmanager
 def scripted_llm() -> Iterator[str]:
-    """Yield the base URL of a scripted model in a process of its own."""
+    """Yield the base URL of a scripted model in its own process."""
     script = common.ROOT / "tests" / "kit" / "scripted_llm.py"
     process = subprocess.Popen(
         [sys.executable, script, "--port", "0", "--delay", str(DELAY_S), "--text", REPLY],
@@ -95,7 +95,7 @@ def scripted_llm() -> Iterator[str]:
 
 @contextmanager
 def service(setup: Mapping[str, str], settings: Mapping[str, Any], log: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """Yield the URL and the process of `raydex serve` with a set-up; what it says is in `log`."""
+    """Yield the URL and process of `raydex serve` in a set-up. `log` receives its output."""
     port = free_port()
     ours = {"DATABASE_URL": settings["database_url"]}
     texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in settings.items() if k != "database_url"}
@@ -126,15 +126,15 @@ def free_port() -> int:
 
 
 def memory_mb(process: psutil.Process) -> float:
-    """Return the memory of a process with all that it started, each shared page divided among those that share it."""
+    """Return the memory of a process and its descendants, with each shared page divided among its users."""
     return sum(one.memory_full_info().pss for one in [process, *process.children(recursive=True)]) / 1e6
 
 
-# ---------------------------------------------------------------------------------------------- the ways to ask
+# ---------------------------------------------------------------------------------------------- targets
 
 
 def classes(engine: QueryEngine) -> dict[str, Call]:
-    """Return calls of the classes in this process."""
+    """Return calls to the classes in this process."""
 
     async def search(question: str) -> float:
         began = time.perf_counter()
@@ -152,7 +152,7 @@ def classes(engine: QueryEngine) -> dict[str, Call]:
 
 
 def http(session: aiohttp.ClientSession, url: str) -> dict[str, Call]:
-    """Return calls of the service."""
+    """Return calls to the service."""
 
     async def search(question: str) -> float:
         began = time.perf_counter()
@@ -168,7 +168,7 @@ def http(session: aiohttp.ClientSession, url: str) -> dict[str, Call]:
 
 
 def model(session: aiohttp.ClientSession, url: str, prompt: str) -> dict[str, Call]:
-    """Return calls of the language model alone, with a prompt as long as ours."""
+    """Return calls directly to the language model, with a prompt as long as ours."""
     messages = [{"role": "user", "content": prompt}]
     body = {"model": "scripted", "stream": True, "stream_options": {"include_usage": True}, "messages": messages}
 
@@ -179,7 +179,7 @@ def model(session: aiohttp.ClientSession, url: str, prompt: str) -> dict[str, Ca
 
 
 async def _first(session: aiohttp.ClientSession, url: str, body: dict[str, Any], mark: bytes) -> float:
-    """Return the seconds until the first line of a stream with `mark`; the stream is read to its end."""
+    """Return the seconds until a stream's first line with `mark`. The stream is read to its end."""
     began, first = time.perf_counter(), 0.0
     async with session.post(url, json=body) as reply:
         assert reply.status == 200, await reply.read()
@@ -194,7 +194,7 @@ async def _first(session: aiohttp.ClientSession, url: str, body: dict[str, Any],
 
 
 async def ask(call: Call, clients: int, seconds: float, questions: Iterator[str]) -> Cell:
-    """Have `clients` ask for `seconds`, each again as soon as it is answered."""
+    """Let `clients` ask for `seconds`, each again as soon as it is answered."""
     began, seen = time.perf_counter(), list[float]()
 
     async def client() -> None:
@@ -207,7 +207,7 @@ async def ask(call: Call, clients: int, seconds: float, questions: Iterator[str]
 
 @asynccontextmanager
 async def open_ways(settings: Settings, url: str, llm: str, prompt: str) -> AsyncIterator[dict[str, dict[str, Call]]]:
-    """Yield each way to ask, by name, once the service is ready."""
+    """Yield each target by name once the service is ready."""
     store = Store(settings.database_url, settings.database_connections)
     retriever = make_retriever(settings, store)
     await asyncio.to_thread(retriever.prepare)
@@ -233,7 +233,7 @@ async def wait_until_ready(url: str) -> None:
 
 
 async def measure(settings: Settings, url: str, llm: str, texts: Sequence[str], rounds: int, seconds: float) -> Cells:
-    """Return what the clients saw in each round."""
+    """Return the clients' measurements in each round."""
     questions, cells = itertools.cycle(texts), Cells()
     async with open_ways(settings, url, llm, " ".join(texts[:60])) as ways:
         for call in [call for calls in ways.values() for call in calls.values()]:
@@ -241,7 +241,7 @@ async def measure(settings: Settings, url: str, llm: str, texts: Sequence[str], 
         for _ in range(rounds):
             for clients, kind in itertools.product(CLIENTS, (SEARCH, DELTA)):
                 for way in [way for way in ways if kind in ways[way]]:
-                    lasts = seconds * (2 if clients == 1 else 1)  # one client alone asks fewest
+                    lasts = seconds * (2 if clients == 1 else 1)  # a single client asks the fewest questions
                     cells.setdefault((kind, way, clients), []).append(
                         await ask(ways[way][kind], clients, lasts, questions)
                     )
@@ -251,7 +251,7 @@ async def measure(settings: Settings, url: str, llm: str, texts: Sequence[str], 
 def measure_setup(
     setup: Mapping[str, str], settings: Mapping[str, Any], texts: Sequence[str], rounds: int, seconds: float
 ) -> tuple[Cells, Cost]:
-    """Start `raydex serve` with a set-up; return what its clients saw, and what it costs."""
+    """Start `raydex serve` in a set-up, and return its clients' measurements and its cost."""
     log, began = Path(settings["home"]) / "serve-benchmark.log", time.perf_counter()
     with service(setup, settings, log) as (url, process):
         asyncio.run(wait_until_ready(url))
@@ -264,7 +264,7 @@ def measure_setup(
 
 
 def added_ms(cells: Cells, kind: str, clients: int) -> float:
-    """Return the median of what the service adds within each round: to the classes, or to the model's first delta."""
+    """Return the median time that the service adds within each round, to the classes or to the model's first delta."""
     base = cells[kind, CLASSES if kind == SEARCH else MODEL, clients]
     pairs = zip(cells[kind, SERVICE, clients], base, strict=True)
     return statistics.median(one.p50_ms - other.p50_ms for one, other in pairs)
@@ -278,7 +278,7 @@ def row(name: str, cells: Cells, cost: Cost) -> list[object]:
 
 
 def classes_row(every: Sequence[Cells]) -> list[object]:
-    """Return the row of the classes, the median over all rounds beside all set-ups."""
+    """Return the classes' row, the median over all rounds with all set-ups."""
 
     def median(kind: str, way: str, clients: int, field: str) -> float:
         return statistics.median(getattr(cell, field) for cells in every for cell in cells[kind, way, clients])
@@ -294,7 +294,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.8, help="that each cell of a round lasts")
     parser.add_argument("--setups", nargs="+", type=int, metavar="N", help="only these, counted from 1")
     args = common.parse(parser, "serve")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is stopped too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that started processes are stopped too
     texts = [json.loads(line)["question"] for line in common.data("eval-dev.jsonl").read_text().splitlines()]
     with common.indexed_ray_docs(args.home, COLLECTION) as url, scripted_llm() as llm:
         settings = {

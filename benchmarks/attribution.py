@@ -1,9 +1,9 @@
-"""Measures what attribution costs: milliseconds of a claim, and an answer's time with it beside that without.
+"""Measures the cost of attribution: milliseconds per claim, and an answer's time with and without it.
 
     python benchmarks/attribution.py [--rounds N]
 
-The answer has ten claims from Raydex's own documentation, in deltas of four characters; its five passages are sections
-of these pages. Both ways run in turn, with all-MiniLM-L6-v2.
+The answer has ten claims from Raydex's own documentation, in deltas of four characters. Its five passages are sections
+of these pages. Both variants alternate, with all-MiniLM-L6-v2.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def make_answer(hits: Sequence[Hit]) -> str:
 
 
 async def answer(text: str, hits: Sequence[Hit], embedder: Embedder | None) -> tuple[float, float, Attributor | None]:
-    """Stream an answer; return its seconds by the clock and of the processor, and what attributed it."""
+    """Stream an answer, and return its wall time, its CPU time and its attributor."""
 
     async def embed(texts: Sequence[str]) -> np.ndarray:
         return await asyncio.to_thread(embedder.embed_chunks, list(texts)) if embedder else np.zeros((0, 0))

@@ -1,12 +1,12 @@
-"""Measures how long readers wait beside a run on the same cluster, against the same questions alone.
+"""Measures readers' waiting time during a run on the same cluster, compared with the same questions without it.
 
     python -m benchmarks.beside_a_run --collection NAME [--url URL] [--rounds 3] [--clients 2] [--key KEY]
         -- raydex submit index …
 
-Needs a service at `--url` with the collection that is asked, and a command that works: `{round}` in it is the number
-of the round, as in `--collection night{round}`, so that each has a collection to build. A round asks alone before and
-after the run, half of the time each, and beside it until it ends: what else the machine does affects both alike.
-Clients pause for 0.2 s between questions. Takes about twice as long as the command, for each round.
+Requires a service at `--url` with the queried collection, and a command for the run. `{round}` in the command is the
+round's number, as in `--collection night{round}`, so that each round builds its own collection. A round asks before and
+after the run, half of the time each, and during it until it ends, so that other work on the machine affects both
+equally. Clients pause for 0.2 s between questions. Each round takes about twice as long as the command.
 """
 
 import argparse
@@ -27,12 +27,12 @@ from benchmarks import tables
 
 QUESTIONS = Path(__file__).parent / "questions/newcomers.jsonl"
 PAUSE_S, TIMEOUT_S = 0.2, 60.0
-LEAST_S = 20.0  # of asking alone before the first run, whose length nobody knows yet
+LEAST_S = 20.0  # of asking before the first run, whose duration is still unknown
 
 
 @dataclass
 class Clients:
-    """Clients that ask one question after another; `seconds` has what each answer took."""
+    """Clients that ask one question after another. `seconds` has the duration of each answer."""
 
     url: str
     count: int
@@ -44,7 +44,7 @@ class Clients:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Ask for as long as the body runs."""
+        """Ask while the block runs."""
         over = threading.Event()
         threads = [threading.Thread(target=self._ask, args=(first, over)) for first in range(self.count)]
         for thread in threads:
@@ -68,13 +68,13 @@ class Clients:
                     return
 
     def quantiles_ms(self) -> tuple[float, float]:
-        """Return the median and the 95th of a hundred."""
+        """Return the median and the 95th percentile."""
         cuts = statistics.quantiles(self.seconds, n=20, method="inclusive")
         return cuts[9] * 1000, cuts[18] * 1000
 
 
 def measure(clients: Clients, command: Sequence[str], rounds: int) -> list[tuple[Clients, Clients, float]]:
-    """Return for each round the clients alone, those beside the run, and the seconds of the run."""
+    """Return for each round the clients without and during the run, and the run's seconds."""
     done: list[tuple[Clients, Clients, float]] = []
     alone_s = LEAST_S
     for number in range(rounds):
@@ -94,7 +94,7 @@ def measure(clients: Clients, command: Sequence[str], rounds: int) -> list[tuple
 
 
 def as_row(number: int, alone: Clients, beside: Clients, took: float) -> list[str]:
-    """Return the row of a round: the run, both quantiles of both, and their ratios."""
+    """Return a round's row: the run, both quantiles without and during it, and their ratios."""
     (median, p95), (median_beside, p95_beside) = alone.quantiles_ms(), beside.quantiles_ms()
     counts = f"{len(alone.seconds)}, {len(beside.seconds)}"
     failed = alone.failed + beside.failed

@@ -1,9 +1,9 @@
-"""Measures how often a chain of follow-ups finds its section among the first 5.
+"""Measures how often a chain of follow-ups finds its section among the first 5 hits.
 
     RAYDEX_HOME=DIR python benchmarks/chains.py
 
-Needs the collections `raydocs`, `pydocs` and `pgdocs`. Prints the rank and what is searched of each chain of
-`questions/chains.jsonl`, where `source` is a regular expression of `url#anchors`. No model is asked.
+Requires the collections `raydocs`, `pydocs` and `pgdocs`. Prints the rank and the searched question of each chain in
+`questions/chains.jsonl`, where `source` is a regular expression for `url#anchors`. Calls no model.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ K = 5
 
 
 def rank(source: str, hits: Sequence[Hit]) -> int:
-    """Return the place of the first hit of `source`, from 1; 0 for none."""
+    """Return the position of the first hit of `source`, from 1, or 0 for none."""
     places = [f"{hit.url}#{' '.join(hit.anchors)}" for hit in hits]
     return next((n for n, place in enumerate(places, 1) if re.search(source, place)), 0)
 

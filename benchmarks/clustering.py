@@ -1,11 +1,12 @@
-"""Compares ways to cluster questions on wordings whose meanings are known, and times the chosen one.
+"""Compares methods of clustering questions on wordings with known meanings, and times the chosen one.
 
     python benchmarks/clustering.py             # the table of docs/insights.md
     python benchmarks/clustering.py --time 10000
 
-The wordings were written by hand: 104 questions about three documentations, each in two to five ways, as sentences, key
-words and error messages; 10 of the questions are about what the Ray documentation lacks. What an index of each
-documentation found for them, and whether quotations answered them, is in the file too. Each way has its best threshold.
+The wordings were written by hand: 104 questions about three documentations, each in two to five wordings, as sentences,
+keywords and error messages. 10 of the questions are about subjects missing in the Ray documentation. The file also has
+the hits of an index of each documentation, and whether quotations answered the questions. Each method uses its best
+threshold.
 """
 
 import argparse
@@ -31,7 +32,7 @@ Likeness = np.ndarray
 
 
 def leaders(alike: Likeness, least: float) -> Labels:
-    """Each question joins the nearest first question of a cluster, or begins one."""
+    """Assign each question to the nearest cluster leader, or make it a new leader."""
     labels, first = np.zeros(len(alike), int), []
     for n in range(len(alike)):
         near = alike[n, first] if first else np.zeros(0)
@@ -61,7 +62,7 @@ WAYS = {"average": linked("average"), "complete": linked("complete"), "leaders":
 
 
 def pairs(sets: list[tuple[Labels, Labels, np.ndarray]]) -> tuple[float, float, float]:
-    """Return precision, recall and F1 of pairs of questions, over sets of (labels, meanings, those that count)."""
+    """Return precision, recall and F1 of pairs of questions, over sets of (labels, meanings, counted questions)."""
     together = right = wanted = 0
     for labels, meanings, rows in sets:
         same, alike = np.equal.outer(labels, labels), np.equal.outer(meanings, meanings)
@@ -107,7 +108,7 @@ def compare() -> None:
 
 
 def take_time(count: int) -> None:
-    """Cluster `count` made questions: wordings of the file with a number, so that no two are equal."""
+    """Cluster `count` generated questions: the file's wordings with a number, so that no two are equal."""
     rows = [json.loads(line) for line in FILE.read_text().splitlines()]
     texts = [f"{rows[n % len(rows)]['question']} {n}" for n in range(count)]
     wordings = [Wording(text, rows[n % len(rows)]["found"]) for n, text in enumerate(texts)]

@@ -1,7 +1,7 @@
-"""What every benchmark does alike: its flags, its data, rounds in turn, the machine and versions it names, its output.
+"""Shares code among benchmarks: flags, data, alternating rounds, machine and version names, output.
 
 parser = common.arguments(__doc__)                       # --quick --home --json --write
-args = common.parse(parser, "retrieval")                 # fails at once where the page has no marks
+args = common.parse(parser, "retrieval")                 # fails immediately if the page has no markers
 folder = common.ray_docs(args.home)                      # the pages, unpacked once; skipped without the data
 rounds = common.interleave({"ours": ours, "theirs": theirs}, count=5)
 common.report(args, "retrieval", table, figures, packages=["onnxruntime"])
@@ -30,9 +30,9 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("RAYDEX_DATA", ROOT.parent / "shared" / "data"))
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "raydex-bench"
 ARCHIVE, BASE_URL = "ray-docs-html.tar.xz", "https://docs.ray.io/en/master/"
-# The exit code of a benchmark that can't run here: Automake's for a skipped test.
+# The exit code of a benchmark that cannot run here, as for a skipped test in Automake.
 SKIPPED = 77
-# Flags of a CPU that an encoder can use, as /proc/cpuinfo and people write them.
+# CPU features that an encoder can use, as spelled in /proc/cpuinfo and by people.
 FEATURES = {
     "avx2": "AVX2", "avx512f": "AVX-512", "avx512_vnni": "VNNI", "avx512_bf16": "BF16", "amx_int8": "AMX int8",
     "amx_bf16": "AMX BF16", "asimd": "NEON", "sve": "SVE",
@@ -40,7 +40,7 @@ FEATURES = {
 
 
 def arguments(doc: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the flags that all benchmarks have."""
+    """Return a parser with the flags of all benchmarks."""
     parser = argparse.ArgumentParser(description=(doc or "").split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="few rounds on little data: does it run at all?")
     parser.add_argument("--home", type=Path, default=CACHE, help="folder of the database, models and pages")
@@ -50,7 +50,7 @@ def arguments(doc: str | None) -> argparse.ArgumentParser:
 
 
 def parse(parser: argparse.ArgumentParser, *names: str) -> argparse.Namespace:
-    """Return the arguments; end here if the page to write has no marks for the tables `names`."""
+    """Return the arguments. Exit if the page to write has no markers for the tables `names`."""
     args = parser.parse_args()
     for name in names if args.write else ():
         check_place(args.write, name)
@@ -59,13 +59,13 @@ def parse(parser: argparse.ArgumentParser, *names: str) -> argparse.Namespace:
 
 
 def cannot_run(reason: str) -> NoReturn:
-    """End this benchmark as skipped, with the reason as its last line."""
+    """Exit as skipped, with the reason as the last line."""
     print(f"skipped: {reason}", file=sys.stderr, flush=True)
     sys.exit(SKIPPED)
 
 
 def data(name: str) -> Path:
-    """Return the path of a file of the data set; without it the benchmark is skipped."""
+    """Return the path of a data file. Without it, the benchmark is skipped."""
     if not (DATA / name).exists():
         cannot_run(f"{DATA / name} is absent: set RAYDEX_DATA")
     return DATA / name
@@ -75,7 +75,10 @@ def data(name: str) -> Path:
 
 
 def ray_docs(home: Path, count: int | None = None) -> Path:
-    """Return the folder of the Ray documentation's pages, unpacked once; `count` takes every n-th page, no listings."""
+    """Return the folder with the Ray documentation's pages, unpacked once.
+
+    `count` takes every n-th page, and excludes listings.
+    """
     folder = home / ("ray-docs" if count is None else f"ray-docs-{count}")
     if not folder.exists():
         making = folder.with_name(f"{folder.name}.part")
@@ -91,9 +94,9 @@ def ray_docs(home: Path, count: int | None = None) -> Path:
 
 @contextmanager
 def indexed_ray_docs(home: Path, collection: str = "raydocs", model: str = AUTO) -> Iterator[str]:
-    """Yield the database URL of `home` with the whole Ray documentation in `collection`; index it the first time.
+    """Yield the database URL of `home` with the whole Ray documentation in `collection`, indexing it the first time.
 
-    `model` is the embedding model that it is then indexed with.
+    `model` is the embedding model for indexing.
     """
     home.mkdir(parents=True, exist_ok=True)
     with embedded.run_postgres(home) as url:
@@ -121,9 +124,9 @@ def _index(home: Path, collection: str, model: str) -> None:
 
 
 def interleave(ways: Mapping[str, Callable[[], Any]], count: int) -> dict[str, list[Any]]:
-    """Call each way once a round, in turn; return what each returned, round by round.
+    """Call each function once per round, in turn, and return each one's results by round.
 
-    Every second round goes backwards, so that no way always runs after the same other one.
+    Every second round goes in reverse order, so that no function always runs after the same other one.
     """
     found: dict[str, list[Any]] = {name: [] for name in ways}
     for number in range(count):
@@ -133,7 +136,7 @@ def interleave(ways: Mapping[str, Callable[[], Any]], count: int) -> dict[str, l
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Return the seconds that a call takes."""
+    """Return the duration of a call in seconds."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
@@ -148,7 +151,7 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> float:
 
 
 def machine() -> str:
-    """Return what decides the figures: cores, features of the CPU, memory."""
+    """Return the machine's properties that affect the figures: cores, CPU features, memory."""
     flags = next((line for line in _cpuinfo() if line.startswith(("flags", "Features"))), "").split()
     features = ", ".join(name for flag, name in FEATURES.items() if flag in flags) or "CPU without known features"
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
@@ -163,7 +166,7 @@ def versions(packages: Sequence[str]) -> str:
 def report(
     args: argparse.Namespace, name: str, table: str, figures: Mapping[str, Any], packages: Sequence[str] = ()
 ) -> None:
-    """Print the table with the machine and versions; write it into the page, and the figures as JSON, if asked."""
+    """Print the table with machine and versions. On request, write it into the page, and the figures as JSON."""
     python = f"Python {sys.version.split()[0]}"
     made = f"{machine()}; {', '.join(filter(None, [python, versions(packages)]))}"
     text = f"{table.strip()}\n\nMeasured by `python -m benchmarks.{Path(sys.argv[0]).stem}` on {made}.\n"

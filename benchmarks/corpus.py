@@ -1,6 +1,6 @@
-"""The pages of the Ray documentation as lists of words, from which collections of any size are made.
+"""Provides the Ray documentation's pages as lists of words, from which collections of any size are generated.
 
-Reads RAYDEX_DATA/ray-docs-html.tar.xz once, cuts the pages as an index does, and keeps the result in a folder.
+Reads RAYDEX_DATA/ray-docs-html.tar.xz once, chunks the pages like an index, and caches the result in a folder.
 """
 
 import pickle
@@ -19,7 +19,7 @@ from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import IndexSettings, Page
 
 SITE = "https://synthetic.example/"
-# Words that are changed in copies: not among this many most frequent ones.
+# This many most frequent words are never changed in copies.
 COMMON_WORDS = 1_000
 WORD = re.compile(r"([A-Za-z]{4,})")
 
@@ -38,7 +38,7 @@ class CorpusChunk:
 
 @dataclass(frozen=True, slots=True)
 class CorpusPage:
-    """A real page that has chunks."""
+    """A real page with chunks."""
 
     path: str
     title: Text
@@ -48,28 +48,28 @@ class CorpusPage:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The real pages; every text is a list of numbers of `pieces`: words, and what stands between them."""
+    """The real pages. Every text is a list of indices into `pieces`: words, and the characters between them."""
 
     pages: list[CorpusPage]
     pieces: list[str]
-    ranks: dict[str, int]  # of words in lower case, by the chunks that hold them
+    ranks: dict[str, int]  # of lower-case words, by the number of chunks that contain them
 
     def words_of_copy(self, copy: int) -> list[str]:
-        """Return `pieces` with the words of a copy: the vocabulary of all copies grows with the root of their number.
+        """Return `pieces` with a copy's words: the vocabulary of all copies grows with the square root of their number.
 
-        Texts of natural language gain words so (Heaps 1978, exponents of 0.4 to 0.6 for English).
+        Natural language gains words at such a rate (Heaps 1978, exponents of 0.4 to 0.6 for English).
         """
         return [self._in_copy(copy, piece) for piece in self.pieces]
 
     def _in_copy(self, copy: int, piece: str) -> str:
-        if self.ranks.get(piece.lower(), 0) < COMMON_WORDS:  # what is no word has no rank
+        if self.ranks.get(piece.lower(), 0) < COMMON_WORDS:  # pieces that are not words have no rank
             return piece
         other = zlib.crc32(f"{copy} {piece.lower()}".encode()) % (1 + isqrt(copy))
         return f"{piece}{'bcdfglmnprtvz'[other % 13]}{'aeiou'[other // 13 % 5]}k" if other else piece
 
 
 def load_corpus(cache: Path) -> Corpus:
-    """Return the pages of the archive, cut as an index does it; a second call reads them from the folder `cache`."""
+    """Return the archive's pages, chunked like in an index. A second call reads them from the folder `cache`."""
     kept = cache / "corpus.pickle"
     if not kept.exists():
         cache.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,11 @@
-"""Trains the changes that make all-MiniLM-L6-docs-v1 of all-MiniLM-L6-v2 (pipelines/embedding/low_rank.py).
+"""Trains the weight changes that turn all-MiniLM-L6-v2 into all-MiniLM-L6-docs-v1 (low_rank.py).
 
     python benchmarks/docs_model.py FILE.safetensors [--questions FILE] [--held-out SITE …] [--device cuda]
 
-11,296 questions (benchmarks/questions/tuning.jsonl), two to each of 5,648 sections of 31 sites, were written by a
-language model that read the section: one in a reader's own words, one as people type. Each site is a collection of this
-RAYDEX_HOME, indexed with all-MiniLM-L6-v2 from this folder of its repository, with https://NAME.test/ as base URL:
+The code that applies the changes is pipelines/embedding/low_rank.py. The 11,296 questions
+(benchmarks/questions/tuning.jsonl), two for each of 5,648 sections of 31 sites, were written by a language model that
+read the section: one in a reader's own words, one as people type. Each site is a collection in this RAYDEX_HOME,
+indexed with all-MiniLM-L6-v2 from this folder of its repository, with https://NAME.test/ as base URL:
 
     aiohttp, psycopg, drf (django-rest-framework), poetry, scrapy, rabbitmq, sequelize: docs
     ansible: docs/docsite/rst    dask, datasets (Hugging Face), jupyterhub: docs/source    pip: docs/html
@@ -14,13 +15,13 @@ RAYDEX_HOME, indexed with all-MiniLM-L6-v2 from this folder of its repository, w
     rustbook: src    sqlalchemy: doc/build    svelte: documentation/docs    tokio: content/tokio    vue: src
     webpack: src/content
 
-None of them is a site of sections.jsonl, sections-more.jsonl or the users' questions, by which the model is judged.
-Sites that are held out choose between models, and teach nothing.
+None of them is a site in sections.jsonl, sections-more.jsonl or the users' questions, which judge the model. Held-out
+sites select between models and are not trained on.
 
-A question learns against the other sections of its batch, which are of the same site, and five of the 25 nearest ones
-of its site ("mined negatives": Karpukhin et al., Dense passage retrieval, 2020); what is nearly the same text is no
-negative. The file that comes with Raydex was made on one H200 by these steps, and an epoch more with negatives that the
-model of then finds and a rate of 4e-4.
+A question is trained against the other sections of its batch, which are from the same site, and five of the 25 nearest
+ones of its site ("mined negatives": Karpukhin et al., Dense passage retrieval, 2020). Nearly equal texts are not used
+as negatives. The file that comes with Raydex was made on one H200 by these steps, and one more epoch with negatives
+found by the resulting model and a learning rate of 4e-4.
 """
 
 import argparse
@@ -46,13 +47,13 @@ QUESTIONS = Path(__file__).parent / "questions" / "tuning.jsonl"
 BASE = "all-MiniLM-L6-v2"
 RANK, RATE, EPOCHS, BATCH = 16, 1e-3, 2, 128
 NEGATIVES, DRAWN_FROM, SCALE = 5, 25, 20.0
-# Cosine of two texts from which on one is no negative of the other: copies, versions of a page.
+# Texts with at least this cosine are not negatives of each other: copies, versions of a page.
 SAME_SITE, SAME_BATCH = 0.88, 0.92
 
 
 @dataclass(frozen=True)
 class Site:
-    """The texts of a collection, their sections, and its questions with the place of the text that answers each."""
+    """A collection's texts, their sections, and its questions with the index of the text that answers each."""
 
     name: str
     texts: Sequence[str]
@@ -61,7 +62,7 @@ class Site:
 
 
 def read_sites(store: Store, questions: Path) -> list[Site]:
-    """Return the sites that are asked about. Raises NoLiveIndex."""
+    """Return the sites that the questions are about. Raises NoLiveIndex."""
     asked = defaultdict(list)
     for row in map(json.loads, questions.read_text("utf-8").splitlines()):
         asked[row["collection"]].append((row["question"], row["source"]))
@@ -77,22 +78,22 @@ def read_sites(store: Store, questions: Path) -> list[Site]:
 
 
 def encode(model: Any, texts: Sequence[str]) -> torch.Tensor:
-    """Return the vectors of texts, (texts, dimension), to learn by."""
+    """Return the vectors of texts, (texts, dimension), with gradients."""
     return torch.nn.functional.normalize(model(on_device(model, texts))["sentence_embedding"], dim=1)
 
 
 def on_device(model: Any, texts: Sequence[str]) -> dict[str, Any]:
-    read = model.tokenize(list(texts))  # tensors, and what kind of input they are
+    read = model.tokenize(list(texts))  # tensors, and the kind of input
     return {name: value.to(model.device) if torch.is_tensor(value) else value for name, value in read.items()}
 
 
 def vectors(model: Any, texts: Sequence[str]) -> torch.Tensor:
-    """Return the vectors of texts, (texts, dimension), as they are now."""
+    """Return the current vectors of texts, (texts, dimension)."""
     return model.encode(list(texts), convert_to_tensor=True, normalize_embeddings=True, batch_size=256)
 
 
 def mine(model: Any, site: Site) -> list[list[int]]:
-    """Return for each question of a site the nearest texts that do not answer it, nearest first."""
+    """Return the nearest texts that do not answer each question of a site, nearest first."""
     texts, questions = vectors(model, site.texts), vectors(model, [question for question, _ in site.questions])
     nearest = (questions @ texts.T).topk(min(60, len(texts)), dim=1).indices
     right = texts[[place for _, place in site.questions]]
@@ -102,7 +103,7 @@ def mine(model: Any, site: Site) -> list[list[int]]:
 
 
 def batches(sites: Sequence[Site], rng: random.Random) -> list[tuple[Site, list[int]]]:
-    """Return the questions of an epoch in batches of one site each."""
+    """Return an epoch's questions in batches of one site each."""
     made = []
     for site in sites:
         order = rng.sample(range(len(site.questions)), len(site.questions))
@@ -113,7 +114,7 @@ def batches(sites: Sequence[Site], rng: random.Random) -> list[tuple[Site, list[
 def loss(
     model: Any, site: Site, batch: Sequence[int], wrong: Sequence[Sequence[int]], rng: random.Random
 ) -> torch.Tensor:
-    """Return the mean cross-entropy of the right text of each question among all texts of the batch."""
+    """Return the mean cross-entropy of each question's right text among all texts of the batch."""
     right = [site.questions[n][1] for n in batch]
     hard = [place for n in batch for place in rng.sample(wrong[n], min(NEGATIVES, len(wrong[n])))]
     places = sorted({*right, *hard})
@@ -126,7 +127,7 @@ def loss(
 
 
 def train(model: Any, layers: dict[str, ThinChange], sites: Sequence[Site], epochs: int) -> None:
-    """Train the thin layers; the rate rises for a tenth of the steps, then falls to 0."""
+    """Train the low-rank layers. The learning rate rises for a tenth of the steps, then falls to 0."""
     rng, wrong = random.Random(1), {site.name: mine(model, site) for site in sites}
     weights = [weight for layer in layers.values() for weight in (layer.a, layer.b)]
     optimizer = torch.optim.AdamW(weights, lr=RATE, weight_decay=0.01)
@@ -145,7 +146,7 @@ def train(model: Any, layers: dict[str, ThinChange], sites: Sequence[Site], epoc
 
 
 def judge(model: Any, sites: Sequence[Site]) -> float:
-    """Return the share of questions whose nearest text is of the right section."""
+    """Return the share of questions whose nearest text is in the right section."""
     found = []
     for site in sites:
         texts, asked = vectors(model, site.texts), vectors(model, [question for question, _ in site.questions])

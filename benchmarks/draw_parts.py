@@ -1,9 +1,9 @@
-"""Draws 300 written questions to measure the parts of retrieval by, and those that trained parts may learn from.
+"""Draws 300 written questions for measuring the parts of retrieval, and those for training them.
 
     python -m benchmarks.draw_parts DIR
 
-Writes DIR/written.jsonl, 300 questions of a fifth of the pages, and DIR/train.jsonl, those of the other pages but the
-ones that users' questions refer to. The same files of RAYDEX_DATA give the same questions.
+Writes DIR/written.jsonl, 300 questions about a fifth of the pages, and DIR/train.jsonl, the questions about the other
+pages except those that users' questions refer to. The same files in RAYDEX_DATA give the same questions.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Draws 40 of the 83 users' questions to test answers; the others are for tuning them.
+"""Draws 40 of the 83 users' questions for testing answers, and leaves the others for tuning.
 
     python benchmarks/draw_questions.py ../shared/data/eval-dev.jsonl
 
-Writes users-test.jsonl and users-tuning.jsonl into benchmarks/questions; the same file gives the same questions.
+Writes users-test.jsonl and users-tuning.jsonl into benchmarks/questions. The same file gives the same questions.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""Measures how fast texts become vectors, by engine and precision, and how near the vectors are to torch's.
+"""Measures the speed of embedding by engine and precision, and the accuracy of the vectors compared with torch.
 
-Real chunks of the Ray documentation. The engines take turns in every round, so that a busy machine slows all alike;
-CPU time counts beside wall time, as other work disturbs it less. ONNX Runtime as it was used before, one session whose
-threads share batches of 16 texts, is measured beside today's. What int8 costs in retrieval score is compared by
-`raydex experiment benchmarks/sweeps/int8.yaml`.
+Uses real chunks of the Ray documentation. The engines alternate in every round, so that a busy machine slows all of
+them equally. CPU time counts in addition to wall time, because other work disturbs it less. The former use of ONNX
+Runtime (one session whose threads share batches of 16 texts) is measured next to today's. `raydex experiment
+benchmarks/sweeps/int8.yaml` compares the retrieval scores of int8.
 """
 
 import resource
@@ -41,7 +41,7 @@ COLD = (
 
 
 class SharedBatches(OnnxEmbedder):
-    """ONNX Runtime with batches of 16 texts of similar length, all threads on each: our way before."""
+    """ONNX Runtime as used formerly: batches of 16 texts of similar length, with all threads on each."""
 
     def __init__(self, cache: Path, threads: int) -> None:
         counter = load_tokenizer(MODEL)
@@ -59,7 +59,7 @@ class SharedBatches(OnnxEmbedder):
 
 
 def real_chunks(folder: Path, count: int) -> list[str]:
-    """Return `count` chunks of as many pages as possible."""
+    """Return `count` chunks from as many pages as possible."""
     chunker = Chunker(load_tokenizer(MODEL))
     texts: list[str] = []
     for path in sorted(folder.rglob("*.html")):
@@ -69,7 +69,7 @@ def real_chunks(folder: Path, count: int) -> list[str]:
 
 
 def engine_flags(cache: Path, threads: int) -> dict[str, dict[str, Any]]:
-    """Return what load_embedder takes for each engine; int8 only where it runs."""
+    """Return the arguments of load_embedder for each engine. int8 is included only if the CPU supports it."""
     common_flags = {"device": "cpu", "threads": threads, "cache": cache}
     flags = {
         TORCH: {"model": MODEL, "backend": "torch"},
@@ -80,14 +80,14 @@ def engine_flags(cache: Path, threads: int) -> dict[str, dict[str, Any]]:
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, float]:
-    """Return the seconds and the CPU seconds of a call."""
+    """Return a call's wall and CPU seconds."""
     began, cpu = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - began, time.process_time() - cpu
 
 
 def cold_start(flags: dict[str, Any]) -> tuple[float, float]:
-    """Return the seconds, and the CPU seconds, from starting Python to the first question's vector."""
+    """Return the wall and CPU seconds from starting Python to the first question's vector."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run([sys.executable, "-W", "ignore", "-c", COLD.format(flags)], check=True, stderr=subprocess.DEVNULL,
                    cwd=common.ROOT)  # fmt: skip
@@ -96,7 +96,7 @@ def cold_start(flags: dict[str, Any]) -> tuple[float, float]:
 
 
 def alone(embedder: Embedder, texts: list[str]) -> float:
-    """Return the least cosine of a text's vector among others to that of the same text alone."""
+    """Return the minimum cosine between a text's vector in a batch and the vector of the text alone."""
     apart = np.concatenate([embedder.embed_chunks([text]) for text in texts])
     return float(np.sum(embedder.embed_chunks(texts) * apart, axis=1).min())
 
@@ -108,7 +108,7 @@ HEAD = (
 
 
 def measure(embedders: dict[str, Embedder], flags: dict[str, Any], texts: list[str], rounds: int) -> dict[str, Any]:
-    """Return the figures of each engine."""
+    """Return each engine's figures."""
     work = {name: partial(timed, partial(embedder.embed_chunks, texts)) for name, embedder in embedders.items()}
     ask = {name: partial(timed, partial(embedder.embed_query, QUESTION)) for name, embedder in embedders.items()}
     for warm in work.values():

@@ -1,10 +1,10 @@
-"""Measures how fast a folder of pages becomes an index, and running again, beside the bare encoder.
+"""Measures the time to index a folder of pages, and to run again, compared with the bare encoder.
 
     python -m benchmarks.indexing [--pages 153] [--rounds 3] [--model NAME] [--quick] [--home DIR] …
 
-Each round runs `raydex index` as a process of its own, from its start to its end, on a fresh database: once, again over
-the unchanged folder, and after a sentence was added to 2 % of the pages. In turn with it the encoder embeds exactly the
-same texts in this process, all at once. The whole documentation, indexed once, is run again unchanged.
+Each round runs `raydex index` as a separate process, from start to end, on a fresh database: once, again over the
+unchanged folder, and after adding a sentence to 2 % of the pages. In turn with it, the encoder embeds exactly the same
+texts in this process in one call. The whole documentation, indexed once, is also run again unchanged.
 """
 
 import json
@@ -34,7 +34,7 @@ from pipelines.keeper import superuser_url
 from pipelines.records import IndexSettings, Page
 
 CHANGED = 0.02
-# Files that changed shortly before a run are read again by the next one (see folders/files.py).
+# The next run reads files again if they changed shortly before a run (see folders/files.py).
 SETTLED_S = SETTLED_NS / 1e9 + 0.5
 
 
@@ -52,7 +52,7 @@ def fresh_database(server: str) -> Iterator[str]:
 
 
 def index(home: Path, folder: Path, collection: str, *flags: str, database: str = "") -> dict[str, Any]:
-    """Run `raydex index` over `folder`; return its summary, with the `wall` seconds of the whole process."""
+    """Run `raydex index` over `folder`, and return its summary with the `wall` seconds of the whole process."""
     where = ["--path", str(folder), "--base-url", common.BASE_URL, "--collection", collection]
     variables = {"RAYDEX_HOME": str(home), "PYTHONPATH": str(common.ROOT), "DATABASE_URL": database}
     began = time.perf_counter()
@@ -68,7 +68,7 @@ def index(home: Path, folder: Path, collection: str, *flags: str, database: str 
 
 
 def index_thrice(home: Path, server: str, folder: Path, model: str) -> dict[str, float]:
-    """Index a copy of `folder`, again unchanged, and after a change; return seconds."""
+    """Index a copy of `folder`, again unchanged, and after a change. Return the seconds."""
     copy = home / f"{folder.name}-copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy)
@@ -90,7 +90,7 @@ def index_thrice(home: Path, server: str, folder: Path, model: str) -> dict[str,
 
 
 def change_share(files: list[Path]) -> int:
-    """Add a paragraph to a section of 2 % of the files; return how many that are."""
+    """Add a paragraph to a section in 2 % of the files, and return their number."""
     with_text = [path for path in files if "</section>" in path.read_text(errors="replace")]
     chosen = with_text[:: round(len(with_text) / max(1, CHANGED * len(files)))]
     for path in chosen:
@@ -100,7 +100,7 @@ def change_share(files: list[Path]) -> int:
 
 
 def texts_of(folder: Path, model: str) -> list[str]:
-    """Return what the model reads of the pages of `folder`, each text once."""
+    """Return the model's input texts for the pages of `folder`, without duplicates."""
     settings, cut = FolderSettings(path=str(folder), base_url=common.BASE_URL), PageCutter(IndexSettings(model))
     texts: dict[str, str] = {}
     for path in settings.files().paths:
@@ -111,7 +111,7 @@ def texts_of(folder: Path, model: str) -> list[str]:
 
 
 def column(rounds: Mapping[str, list[Any]]) -> list[str]:
-    """Return the cells of one model: medians over the rounds, differences and ratios within a round."""
+    """Return one model's cells: medians over the rounds, differences and ratios within a round."""
     ours, bare = rounds["ours"], rounds["bare"]
     middle = {name: statistics.median(figures[name] for figures in ours) for name in ours[0]}
     beyond = statistics.median(figures["full"] - 1.1 * alone for figures, alone in zip(ours, bare, strict=True))
@@ -122,7 +122,7 @@ def column(rounds: Mapping[str, list[Any]]) -> list[str]:
 
 
 def table_of(found: Mapping[str, Mapping[str, list[Any]]], pages: int, whole: list[float]) -> str:
-    """Return the table: a column for each model."""
+    """Return the table with a column per model."""
     head = ["the whole command, from its start to its end", *(f"`{model}`" for model in found), "goal"]
     chunks = max(figures["chunks"] for rounds in found.values() for figures in rounds["ours"])
     names = [
@@ -142,14 +142,14 @@ def table_of(found: Mapping[str, Mapping[str, list[Any]]], pages: int, whole: li
 
 
 def unchanged_whole(home: Path, rounds: int) -> list[float]:
-    """Return the seconds of runs over the whole documentation, indexed before."""
+    """Return the seconds of unchanged runs over the whole documentation."""
     with common.indexed_ray_docs(home):
-        index(home, common.ray_docs(home), "raydocs")  # files that were unpacked shortly before are read once more
+        index(home, common.ray_docs(home), "raydocs")  # files unpacked shortly before are read again
         return [index(home, common.ray_docs(home), "raydocs")["wall"] for _ in range(rounds)]
 
 
 def measure(home: Path, folder: Path, model: str, rounds: int) -> dict[str, list[Any]]:
-    """Return what each way took, round by round."""
+    """Return each method's times by round."""
     threads, server = len(os.sched_getaffinity(0)), superuser_url(home)
     texts, embedder = (
         texts_of(folder, model),

@@ -1,9 +1,10 @@
-"""Measures BM25 on 200,000 chunks of real text: tantivy through LexicalIndex beside bm25s, rounds interleaved.
+"""Measures BM25 on 200,000 chunks of real text: tantivy in LexicalIndex and bm25s, in alternating rounds.
 
     python benchmarks/lexical.py [--chunks 200000] [--rounds 3]
 
-Text: the Ray documentation (RAYDEX_DATA/ray-docs-html.tar.xz) crudely stripped and cut at 700 characters, repeated
-with a number added until there are enough chunks. Questions: RAYDEX_DATA/embedding_qa.json. Needs `pip install bm25s`.
+Text: the Ray documentation (RAYDEX_DATA/ray-docs-html.tar.xz), roughly stripped and cut at 700 characters, repeated
+with an added number until there are enough chunks. Questions: RAYDEX_DATA/embedding_qa.json. Requires `pip install
+bm25s`.
 """
 
 import argparse
@@ -45,7 +46,7 @@ def real_texts() -> Iterator[tuple[str, str, str]]:
 
 
 def chunks(most: int) -> list[Hit]:
-    """Return `most` chunks; each repetition of a text has a word of its own."""
+    """Return `most` chunks. Each repetition of a text has a unique word."""
     texts = list(real_texts())
     return [
         Hit(digest(str(n)), url, (), title, (title,), f"{text} copy{n // len(texts)}", str(n), 0.0, "none")
@@ -54,7 +55,7 @@ def chunks(most: int) -> list[Hit]:
 
 
 class Chunks:
-    """Stands in for the store: a scan and one publish of changed chunks."""
+    """Replaces the store: a scan and one publish of changed chunks."""
 
     def __init__(self, hits: list[Hit]) -> None:
         self.hits, self.revision = hits, 1

@@ -1,11 +1,11 @@
-"""Measures questions under load: 1, 8 and 32 clients that search through the classes, and where their CPU time goes.
+"""Measures questions under load from 1, 8 and 32 clients that search through the classes, and their CPU time by part.
 
     python -m benchmarks.load [--quick] [--home DIR] [--json FILE] [--write PAGE]
 
-The clients, the classes and the encoder share this process, as a replica's steps do; Postgres stands beside it. Each
-client asks again as soon as it is answered. Nothing is cached: a question's cost does not depend on who asked before.
-Figures are medians over rounds in which every number of clients takes its turn; CPU time is that of threads and
-processes by the kernel's own clock. About 2 minutes.
+The clients, the classes and the encoder share this process, like the steps of a replica. Postgres is separate. Each
+client asks again as soon as it is answered. Nothing is cached, so earlier questions do not affect a question's cost.
+Figures are medians over rounds that include every number of clients. CPU times of threads and processes come from the
+kernel's clock. Takes about 2 minutes.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ from pipelines.lexical import LexicalIndex
 from pipelines.store import Store
 
 CLIENTS = (1, 8, 32)
-# The index may have been built with either: they cost the same to search.
+# The index may have been built with either model: searching costs the same.
 MODELS = {"fp32": "all-MiniLM-L6-v2", "int8": "int8:all-MiniLM-L6-v2"}
 T = TypeVar("T")
 
 
 class Meter:
-    """Sums up CPU seconds by part: of calls here, of threads that no Python code started, of Postgres."""
+    """Sums CPU seconds by part: calls in this process, threads of native libraries, Postgres."""
 
     def __init__(self, postmaster: int) -> None:
         self._postmaster = postmaster
@@ -47,7 +47,7 @@ class Meter:
         self._lock = threading.Lock()
 
     def metered(self, part: str, call: Callable[..., T]) -> Callable[..., T]:
-        """Return `call`, the CPU time of its thread counted under `part`."""
+        """Return `call` with its thread's CPU time counted under `part`."""
 
         def metered_call(*arguments: object) -> T:
             cpu, began = time.thread_time(), time.perf_counter()
@@ -62,7 +62,7 @@ class Meter:
         return metered_call
 
     def read(self) -> dict[str, float]:
-        """Return CPU seconds so far by part; "rest" is the Python code of retrieval, the event loop and the clients."""
+        """Return CPU seconds so far by part. "rest" is the Python code of retrieval, the event loop and the clients."""
         parts = dict(self._seconds)
         parts["embedding"] += _native_threads()
         parts["rest"] = time.process_time() - sum(parts.values())
@@ -70,14 +70,14 @@ class Meter:
         return parts
 
     def take_embedding_walls(self) -> list[float]:
-        """Return the seconds of each embedded question since the last call, waiting for a turn included."""
+        """Return the seconds of each question embedded since the last call, including waiting."""
         walls, self._walls = self._walls, []
         return walls
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One round of one number of clients, whose questions one model embeds."""
+    """One round with one number of clients and one embedding model."""
 
     model: str
     clients: int
@@ -100,7 +100,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _native_threads() -> float:
-    """Return the CPU seconds of threads that a native library runs: here, the encoder's."""
+    """Return the CPU seconds of a native library's threads, here the encoder's."""
     ours = {thread.native_id for thread in threading.enumerate()}
     threads = {int(folder.name) for folder in Path("/proc/self/task").iterdir()}
     return sum(_cpu_of(os.getpid(), thread) for thread in threads - ours)
@@ -130,7 +130,7 @@ async def ask(engine: QueryEngine, clients: int, seconds: float, texts: Iterator
 async def measure(
     engine: QueryEngine, meter: Meter, cell: tuple[str, int], seconds: float, texts: Iterator[str]
 ) -> Cell:
-    """Return the figures of one round of a model and a number of clients."""
+    """Return the figures of one round with a model and a number of clients."""
     meter.take_embedding_walls()
     before, began = meter.read(), time.perf_counter()
     seen = await ask(engine, cell[1], seconds, texts)
@@ -146,7 +146,7 @@ def _ms(seconds: Sequence[float]) -> float:
 
 
 def metered_retriever(settings: AnswerSettings, store: Store, meter: Meter, model: str) -> Retriever:
-    """Return a retriever, ready, whose questions `model` embeds, metered."""
+    """Return a ready, metered retriever that embeds questions with `model`."""
     make_embedder = factory.make_embedder
 
     def metered_embedder(settings: AnswerSettings, _: str) -> Embedder:
@@ -164,7 +164,7 @@ def metered_retriever(settings: AnswerSettings, store: Store, meter: Meter, mode
 
 
 async def run_rounds(engines: dict[str, QueryEngine], meter: Meter, rounds: int, seconds: float) -> list[Cell]:
-    """Return the figures of all rounds: in each, every model with every number of clients."""
+    """Return the figures of all rounds. Each round includes every model with every number of clients."""
     texts = itertools.cycle(questions(200))
     for engine in engines.values():
         await ask(engine, 4, 1.0, texts)
@@ -177,7 +177,7 @@ async def run_rounds(engines: dict[str, QueryEngine], meter: Meter, rounds: int,
 
 
 def medians(cells: Sequence[Cell], model: str, clients: int) -> Cell:
-    """Return the medians over the rounds of one model and number of clients."""
+    """Return the medians over the rounds for one model and number of clients."""
     of = [cell for cell in cells if (cell.model, cell.clients) == (model, clients)]
     cpu_ms = {part: statistics.median(cell.cpu_ms[part] for cell in of) for part in of[0].cpu_ms}
     names = ("per_second", "p50_ms", "p95_ms", "embedding_ms")
@@ -213,7 +213,7 @@ def main() -> None:
     rounds, seconds = (1, 1.0) if args.quick else (5, 3.0)
     common.data("embedding_qa.json")
     with common.indexed_ray_docs(args.home, args.collection) as url, Store(url) as store:
-        # A language model is named, so that no hit gets the neighbours that a quoted answer needs; none is asked.
+        # Naming a language model omits the neighbors that a quoted answer needs. The model is never called.
         settings = AnswerSettings(
             home=args.home, collection=args.collection, llm_url="http://127.0.0.1:9", llm_model="-"
         )

@@ -1,11 +1,11 @@
-"""Nights over a site that changes a little each day: what they take, what they embed, and what grows.
+"""Measures nights over a site that changes a little each day: duration, embedded texts, and growth of the database.
 
     python -m benchmarks.nights [--pages 150] [--nights 35] [--share 0.02] [--model NAME]
 
-A site of real articles is served on loopback. Before each night `--share` of its pages is rewritten (one of them is
-replaced by another page), before every tenth a tenth of them, so that the judged way is gone too. Then a day passes for
-what the database keeps by time, and readers have asked a hundred questions. Each night is `raydex nightly`, with all
-upkeep that a collection file can name.
+Serves a site of real articles on loopback. Before each night, `--share` of its pages are rewritten (one of them is
+replaced by another page), and before every tenth night a tenth of them, so that a night with a judged candidate is
+included. Then one day passes for time-limited data in the database, and readers have asked a hundred questions. Each
+night is `raydex nightly` with all upkeep that a collection file can configure.
 """
 
 import argparse
@@ -38,14 +38,14 @@ NAME = "nightsite"
 ASKED, RELEASE_EVERY, RELEASE_SHARE = 100, 10, 0.1
 NIGHT = {"prune": 1, "retention_days": 7, "vacuum": True, "dump": {"folder": "dumps", "keep": 5}}
 SHOWN = ("chunks", "page", "run", "question", "evaluated_question")  # tables
-# What the database keeps by time; moving it back is how a day passes.
+# Time-limited data in the database. Moving its dates back simulates a day.
 DATED = {"run": ("started", "ended"), "publication": ("published_at",), "question": ("asked_at",)}
 ARTICLE, LINK = re.compile(r"<section id=.*</section>", re.DOTALL), re.compile(r'\shref="[^"]*"')
-SHORTEST = 2_000  # characters of an article: less is a stub
+SHORTEST = 2_000  # characters of an article: shorter ones are stubs
 
 
 class Site:
-    """Articles as pages of a folder; those beyond the first `count` wait to replace one."""
+    """Articles as pages of a folder. Articles beyond the first `count` wait to replace one."""
 
     def __init__(self, folder: Path, source: Path, count: int) -> None:
         found = [ARTICLE.search(path.read_text(encoding="utf-8")) for path in sorted(source.rglob("*.html"))]
@@ -58,7 +58,7 @@ class Site:
         self._write_index()
 
     def change(self, share: float, night: int) -> int:
-        """Rewrite so many of the pages, and replace one by a page that waits; return how many are new or other."""
+        """Rewrite that many pages, and replace one with a waiting page. Return the number of new or changed pages."""
         names = self.random.sample(sorted(self.pages), max(2, round(share * len(self.pages))))
         gone, new = names.pop(), next(iter(self.waiting))
         (self.folder / f"{gone}.html").unlink()
@@ -84,18 +84,18 @@ class Site:
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """A static site that logs nothing."""
+    """A static site without logging."""
 
     def log_message(self, *_: object) -> None: ...
 
     def handle(self) -> None:
-        with suppress(ConnectionError):  # who asks for an icon does not wait for it
+        with suppress(ConnectionError):  # a browser does not wait for its icon
             super().handle()
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Yield the address of a folder's files, with Last-Modified as web servers do."""
+    """Yield the address of a folder's files, served with Last-Modified."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}/"
@@ -103,7 +103,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def one_night(file: Path, home: Path) -> dict[str, Any]:
-    """Run `raydex nightly` and return its summary; ends the benchmark if it fails."""
+    """Run `raydex nightly` and return its summary. Exits if it fails."""
     done = subprocess.run(
         [sys.executable, "-m", "jobs", "nightly", str(file), "--no-ray", "--json"],
         env={**os.environ, "RAYDEX_HOME": str(home), "PYTHONPATH": str(common.ROOT)},
@@ -117,7 +117,7 @@ def one_night(file: Path, home: Path) -> dict[str, Any]:
 
 
 def pass_a_day(url: str) -> None:
-    """Move what the database keeps by time a day back, and record questions of the last day."""
+    """Move the database's time-limited data a day back, and record questions of the last day."""
     with psycopg.connect(url, autocommit=True) as connection:
         for table, columns in DATED.items():
             moved = sql.SQL(", ").join(
@@ -130,7 +130,7 @@ def pass_a_day(url: str) -> None:
 
 
 def sizes(url: str, dumps: Path) -> dict[str, Any]:
-    """Return the bytes of the database and of the dumps, and the rows of each table; chunk tables count as one."""
+    """Return the bytes of the database and the dumps, and each table's rows. Chunk tables count as one."""
     with psycopg.connect(url) as connection:
         (size,) = connection.execute("select pg_database_size(current_database())").fetchone() or (0,)
         names = connection.execute("select relname::text from pg_stat_user_tables order by 1").fetchall()
@@ -145,7 +145,7 @@ def sizes(url: str, dumps: Path) -> dict[str, Any]:
 
 
 def measure(args: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    """Do the nights in `folder` and return the figures of each."""
+    """Run the nights in `folder` and return each one's figures."""
     home, pages, dumps, file = folder / "home", folder / "pages", folder / "dumps", folder / "site.yaml"
     pages.mkdir()
     dumps.mkdir()
@@ -169,7 +169,7 @@ def measure(args: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
 
 
 def as_row(figures: dict[str, Any]) -> list[str]:
-    """Return the row of a night."""
+    """Return a night's row."""
     sizes = (f"{figures[what] / 1e6:.1f}" for what in ("database", "dumps"))
     rows = (f"{figures['rows'][table]:,}" for table in SHOWN)
     return [str(figures["night"]), f"{figures['pages']:,}", f"{figures['seconds']:.0f}", f"{figures['embedded']:,}",
@@ -177,7 +177,7 @@ def as_row(figures: dict[str, Any]) -> list[str]:
 
 
 def is_shown(night: int) -> bool:
-    """Return whether the table has the row of this night; the JSON has all."""
+    """Return whether the table shows this night. The JSON has all of them."""
     return night <= 2 or night % 5 == 0
 
 

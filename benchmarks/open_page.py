@@ -1,11 +1,11 @@
-"""Measures what an open page changes for questions that do not mean it: paired, over one collection.
+"""Measures the effect of an open page on questions that are not about it, in pairs, over one collection.
 
     python benchmarks/open_page.py --collection raydocs --questions eval-dev.jsonl
 
-Every question is searched for without a page and with a random page of the index (`page`), as a widget sends it. Prints
-in how many the first hit, the hits, and the rank of the right page differ, and how many were taken to mean the page.
-With `--versions`, the questions are examples of the collection's own sections: how often the first hit is of the
-version of the open page, with the page and without.
+Searches every question without a page and with a random page of the index (`page`), as a widget sends it. Prints how
+often the first hit, the hits, and the rank of the right page differ, and how many questions were taken to be about the
+page. With `--versions`, the questions are examples from the collection's own sections: prints how often the first hit
+has the version of the open page, with and without the page.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> None:
 async def compare(
     engine: QueryEngine, collection: str, rows: Sequence[dict], pages: Sequence[str], chance: random.Random
 ) -> None:
-    """Print how many questions find other hits with a random page open than without."""
+    """Print how many questions find different hits with a random page open."""
     first = hits = meant = 0
     found = {"without": [0.0] * 2, "with": [0.0] * 2}
     for row in rows:
@@ -72,7 +72,7 @@ async def compare(
 async def compare_versions(
     engine: QueryEngine, collection: str, questions: Sequence[str], pages: Sequence[str], chance: random.Random
 ) -> None:
-    """Print how often the first hit is of the version of the open page, and as good as without it."""
+    """Print how often the first hit has the open page's version, and how often it is as good as without it."""
     own = {"without": 0, "with": 0}
     same = 0
     for question in questions:
@@ -87,7 +87,7 @@ async def compare_versions(
 
 
 def rank_of(source: str, hits: Sequence[Hit]) -> int:
-    """Return the rank of the first hit on the page of `source`, 0 if there is none."""
+    """Return the rank of the first hit on the page of `source`, or 0 if there is none."""
     page = source.partition("#")[0]
     return next((rank for rank, hit in enumerate(hits, start=1) if hit.url == page), 0)
 

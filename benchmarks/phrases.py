@@ -1,9 +1,9 @@
-"""Measures what each table of phrases is worth: a benchmark with the table and without.
+"""Measures the benefit of each phrase table: a benchmark with the table and without it.
 
     RAYDEX_DATA=DIR python -m benchmarks.phrases
 
-Prints a line for each table: right and mistaken with it, and without. Users' questions (`eval-dev.jsonl`,
-`routing-dataset-train.jsonl`) must be taken for none of these. No model and no index is asked.
+Prints a line per table: right and mistaken results with it and without it. Users' questions (`eval-dev.jsonl`,
+`routing-dataset-train.jsonl`) must not match any of these. Calls no model and no index.
 """
 
 import importlib
@@ -44,7 +44,7 @@ def rows_of(path: Path) -> Rows:
 
 @contextmanager
 def edited(module: ModuleType, edit: Callable[[dict[str, Any]], object]) -> Iterator[None]:
-    """Load a module with its tables changed."""
+    """Load a module with changed tables."""
 
     def read(name: str) -> dict[str, Any]:
         tables = read_table(name)
@@ -98,7 +98,7 @@ def same_meaning(_: Sequence[str]) -> Score:
 
 
 def follow_ups(_: Sequence[str]) -> Score:
-    """Count the follow-ups that are completed, and the first questions that are taken for one."""
+    """Count the completed follow-ups, and the first questions mistaken for follow-ups."""
     rows = rows_of(SETS / "followups.jsonl")
     chains = rows_of(SETS / "chains.jsonl")
     done = [followup.complete(row["question"], row["before"]) for row in chains]
@@ -108,7 +108,7 @@ def follow_ups(_: Sequence[str]) -> Score:
 
 
 def claimed(_: Sequence[str]) -> Score:
-    """Count the claims of the reference answers, and the statements that are none."""
+    """Count the recognized claims in the reference answers, and the statements mistaken for claims."""
     answers = [row["answer"] for row in rows_of(data("eval-dev.jsonl"))]
     said = [piece for answer in answers for piece in read_text(answer) if isinstance(piece, Statement)]
     found = sum(claims.is_claim(one) for one in said)
@@ -116,7 +116,7 @@ def claimed(_: Sequence[str]) -> Score:
 
 
 def background_tasks(users: Sequence[str]) -> Score:
-    """Count the tasks of clients that are found, and the users' questions, as follow-ups, that are taken for one."""
+    """Count the recognized tasks of clients, and users' questions (as follow-ups) mistaken for tasks."""
     turns = (Message("user", "How do I load a CSV file?"), Message("assistant", "Call `ray.data.read_csv`."))
     chat = "\n".join(f"{turn.role.upper()}: {turn.content}" for turn in turns)
     found = 0
@@ -129,7 +129,7 @@ def background_tasks(users: Sequence[str]) -> Score:
 
 
 def drop(*keys: str) -> Callable[[dict[str, Any]], object]:
-    """Return an edit that empties a table, however deep."""
+    """Return an edit that empties a table at any depth."""
 
     def edit(tables: dict[str, Any]) -> None:
         *path, last = keys
@@ -141,12 +141,12 @@ def drop(*keys: str) -> Callable[[dict[str, Any]], object]:
 
 
 def without_language(tag: str) -> Callable[[dict[str, Any]], object]:
-    """Return an edit that takes the phrases of a language out of the small talk."""
+    """Return an edit that removes a language's phrases from the small talk."""
     return lambda tables: [tables[kind].pop(tag) for kind in ("thanks", "goodbye", "greeting")]
 
 
 def tables() -> Iterator[tuple[str, Callable[[Sequence[str]], Score], Any]]:
-    """Yield the name of each table, its benchmark, and the context in which it is not there."""
+    """Yield each table's name, its benchmark, and a context without the table."""
     for tag in ("de", "fr", "es", "zh", "ja"):
         yield f"small talk: {tag}", small_talk, edited(smalltalk, without_language(tag))
     yield "small talk: goodbyes", small_talk, edited(smalltalk, drop("goodbye"))

@@ -1,10 +1,10 @@
-r"""Fits the weights by which hits are ordered, and measures them on sites that they did not see.
+r"""Fits the weights for ordering hits, and measures them on sites that were not used for fitting.
 
     python benchmarks/ranking.py [--questions FILE] [--fit]
 
 The questions (340, benchmarks/questions/sections.jsonl; 1,079 more in sections-more.jsonl) were written in readers'
-words, each from one section of a site and before anything was searched; 1,463 (blind.jsonl) from its headings alone.
-Each site is a collection of this RAYDEX_HOME, indexed from its sources:
+words, each from one section of a site and before any search. 1,463 (blind.jsonl) were written only from its headings.
+Each site is a collection in this RAYDEX_HOME, indexed from its sources:
 
     raydex index --path /usr/share/doc/git-doc --base-url https://git.test/ --collection git     # Debian's git-doc
     raydex index --path fastapi/docs/en/docs --base-url https://fastapi.test/ --collection fastapi
@@ -23,12 +23,12 @@ Each site is a collection of this RAYDEX_HOME, indexed from its sources:
             CommandEnvs|Components|Ancestors|Incoming|IntoIncoming|Iter|IntoIter|TryIter|Bytes|Lines|Split|Drain|
             DrainFilter|Splice|ReadDir)\.'      # on one line
 
-Flask, Caddy, Pydantic and Traefik, of which only sections-more.jsonl asks, are the folders of Markdown (Flask: of
-reStructuredText) in their repositories, with https://flask.test/ and so on as base URL.
-`ray`, of which blind.jsonl asks as well, is the Ray documentation (benchmarks/common.py) at its own address.
+Flask, Caddy, Pydantic and Traefik, which only sections-more.jsonl asks about, are the Markdown folders (Flask:
+reStructuredText) in their repositories, with https://flask.test/ and so on as base URL. `ray`, which blind.jsonl asks
+about too, is the Ray documentation (benchmarks/common.py) at its own address.
 
-Prints, as fused and as ranked by weights that were fitted on the other sites, the shares of questions with the page and
-the section among the first hits; with --fit also the weights of all, for
+Prints the shares of questions with the page and the section among the first hits, both fused and ranked by weights
+fitted on the other sites. With --fit it also prints the weights fitted on all sites, for
 pipelines/answering/retrieval/ranking/texts.yaml.
 """
 
@@ -52,13 +52,13 @@ from pipelines.evaluation.statistics import paired_test
 from pipelines.records import Hit
 
 QUESTIONS = Path(__file__).parent / "questions" / "sections.jsonl"
-STRENGTH = 6.0  # of the penalty on squared weights, for features of variance 1
+STRENGTH = 6.0  # penalty on squared weights, for features with variance 1
 PLACES = [(kind, k) for kind in ("page", "section") for k in (1, 5, 9)]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question with the hits of its site in the order of their fused scores."""
+    """A question with its site's hits in the order of their fused scores."""
 
     question: str
     source: str
@@ -76,7 +76,7 @@ Sites = Mapping[str, Sequence[Asked]]
 
 
 def ask(questions: Path) -> Sites:
-    """Return the questions of each collection with the hits that the legs find. Raises NoSuchCollection."""
+    """Return each collection's questions with the hits of the legs. Raises NoSuchCollection."""
     rows = [json.loads(line) for line in questions.read_text("utf-8").splitlines()]
     settings = read_configuration()
     settings = settings.model_copy(
@@ -96,10 +96,10 @@ def ask(questions: Path) -> Sites:
 
 
 def fit(asked: Sequence[Asked]) -> NDArray[np.float64]:
-    """Return the weights under which the hits of the section that answers are likeliest.
+    """Return the weights that maximize the likelihood of the hits in the answering sections.
 
-    A conditional logistic regression (McFadden: "Conditional logit analysis of qualitative choice behavior", 1974) with
-    a penalty on squared weights; a question whose section is not among the hits teaches nothing.
+    This is a conditional logistic regression (McFadden: "Conditional logit analysis of qualitative choice behavior",
+    1974) with a penalty on squared weights. Questions whose section is not among the hits are ignored.
     """
     data = []
     for one in asked:
@@ -123,7 +123,7 @@ def fit(asked: Sequence[Asked]) -> NDArray[np.float64]:
 
 
 def measure(sites: Sites) -> list[tuple[str, float, float, float, float]]:
-    """Return for each of PLACES its name, the share on sites not seen, and the gain over the fusion."""
+    """Return for each of PLACES its name, the share on unseen sites, and the gain over fusion."""
     before, after = list[list[float]](), list[list[float]]()
     for name, asked in sites.items():
         weights = fit([one for other, rows in sites.items() if other != name for one in rows])

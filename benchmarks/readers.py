@@ -1,11 +1,11 @@
-"""Measures how questions in readers' own words are answered, on documentation that nothing was tuned on.
+"""Measures answers to questions in readers' own words, on documentation that nothing was tuned on.
 
     RAYDEX_HOME=DIR python -m benchmarks.readers SITE [SITE …] [--answers FILE] [--sheets FOLDER]
 
-Asks the questions of questions/readers.jsonl about each SITE, of which a collection of that name has the documentation
-(docs/evaluation.md has the repositories). Prints how often a right section is the first hit, among five and among nine,
-how often the answer shows one, and how many unanswerable questions are refused. People judge whether an answer is good:
-`--answers` writes the answers as JSON, `--sheets` as readers see them, with the labels in another file
+Asks the questions in questions/readers.jsonl about each SITE, whose documentation is in a collection of that name
+(docs/evaluation.md lists the repositories). Prints how often a right section is the first hit, among five and among
+nine, how often the answer shows one, and how many unanswerable questions are refused. People judge the quality of
+answers: `--answers` writes them as JSON, `--sheets` as readers see them, with the labels in a separate file
 (readers_sheets.py).
 """
 
@@ -31,29 +31,29 @@ from pipelines.store import Store
 
 QUESTIONS = Path(__file__).parent / "questions" / "readers.jsonl"
 WITHIN = (1, 5, 9)
-FRONT = {"index", "_index", "readme"}  # files that are the page of their folder
+FRONT = {"index", "_index", "readme"}  # files for the page of their folder
 SUFFIX = re.compile(r"\.(?:html?|mdx?|qmd|rst|adoc|ipynb|txt)$")
 
 
 def parts_of(path: str) -> list[str]:
-    """Return the folders and the name of a page, lower case and without suffix: of its file and of its URL alike."""
+    """Return a page's folders and name in lower case without suffix, from its file or URL."""
     parts = [part for part in SUFFIX.sub("", unquote(path).lower()).split("/") if part]
     return parts[:-1] if parts and parts[-1] in FRONT else parts
 
 
 def plain_heading(heading: str) -> str:
-    """Return the letters and digits of a heading."""
+    """Return a heading's letters and digits."""
     return "".join(re.findall(r"\w+", heading.lower()))
 
 
 def is_right(answers: Sequence[Mapping[str, str]], url: str, headings: Sequence[str]) -> bool:
-    """Return whether a section, or one that it lies in, is among the right ones; "" as a heading means its page."""
+    """Return whether a section or one of its parents is a right one. "" as a heading means its page."""
     names = {"", *map(plain_heading, headings)}
     return any(is_page(answer["path"], url) and plain_heading(answer["heading"]) in names for answer in answers)
 
 
 def is_page(file: str, url: str) -> bool:
-    """Return whether a file may be published at a URL: both have the same name. Folders may differ."""
+    """Return whether a file may be published at a URL: the names are equal, and the folders may differ."""
     page, parts = parts_of(urlsplit(url).path), parts_of(file)
     if not page:
         return PurePosixPath(file).stem.lower() in FRONT
@@ -61,7 +61,7 @@ def is_page(file: str, url: str) -> bool:
 
 
 def place_of(row: Mapping[str, Any], answer: Answer) -> int:
-    """Return the place of the first hit in a right section, from 1; 0 if there is none."""
+    """Return the position of the first hit in a right section, from 1, or 0 if there is none."""
     places = (n for n, hit in enumerate(answer.hits, 1) if is_right(row["answers"], hit.url, hit.headings))
     return next(places, 0)
 
@@ -72,7 +72,7 @@ def shows(row: Mapping[str, Any], answer: Answer) -> bool:
 
 
 async def ask(engine: QueryEngine, rows: Sequence[Mapping[str, Any]]) -> list[Answer]:
-    """Return the answers to questions about one site, in their order."""
+    """Return the answers to questions about one site in order."""
     return [
         await engine.aquery(Question(row["question"], collection=row["site"], history=_history(row))) for row in rows
     ]
@@ -83,7 +83,7 @@ def _history(row: Mapping[str, Any]) -> tuple[Message, ...]:
 
 
 def report(site: str, rows: Sequence[Mapping[str, Any]], answers: Sequence[Answer]) -> str:
-    """Return the line of a site."""
+    """Return a site's line."""
     asked = [(row, answer) for row, answer in zip(rows, answers, strict=True) if row["answers"]]
     others = [answer for row, answer in zip(rows, answers, strict=True) if not row["answers"]]
     places = [place_of(row, answer) for row, answer in asked]

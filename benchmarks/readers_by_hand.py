@@ -1,11 +1,11 @@
-"""Asks a capable model, whose completions people write, the questions of questions/readers.jsonl.
+"""Asks a capable model, whose completions people write, the questions in questions/readers.jsonl.
 
     RAYDEX_HOME=DIR python -m benchmarks.readers_by_hand SITE [SITE …] --prompts FOLDER
     RAYDEX_HOME=DIR python -m benchmarks.readers_by_hand SITE [SITE …] --completions FOLDER --sheets FOLDER
 
-The first command writes the prompt of each question, as a model of the form `full` gets it, to SITE-N.txt. It prints
-how many prompts hold a right section. The second command answers each prompt with FOLDER/SITE-N.txt and writes the
-answers as readers see them (readers_sheets.py). Rules complete follow-ups; the model is not asked to.
+The first command writes each question's prompt, as a model with the form `full` gets it, to SITE-N.txt, and prints how
+many prompts contain a right section. The second command answers each prompt with FOLDER/SITE-N.txt, and writes the
+answers as readers see them (readers_sheets.py). Rules complete follow-ups instead of the model.
 """
 
 import argparse
@@ -30,21 +30,21 @@ from pipelines.records import FULL, Answer, Hit
 from pipelines.store import Store
 from tests.kit.scripted_llm import Reply, Request, ScriptedLLM
 
-WINDOW, SHARE = 32_768, 0.75  # tokens, which capable models hold at least, and the part of them for passages
+WINDOW, SHARE = 32_768, 0.75  # tokens, the minimum for capable models, and the share for passages
 UNANSWERED = "I do not know."  # if nobody wrote a completion
-WHOLE = 0.9  # share of a chunk's lines that a prompt has which holds it
+WHOLE = 0.9  # minimum share of a chunk's lines in a prompt that contains it
 KINDS = ("whole", "part", "page", "neither", "no prompt")
 
 
 class Player:
-    """Replies to the prompts of one question after the other, and keeps them."""
+    """Replies to the prompts of one question after another, and records them."""
 
     def __init__(self, completions: Path | None) -> None:
         self._completions, self.name = completions, ""
         self.prompts: dict[str, str] = {}
 
     def reply(self, request: Request) -> Reply:
-        """Return the completion of the question that is asked now; rewriting is refused."""
+        """Return the completion of the current question, and refuse to rewrite questions."""
         if not request.stream:
             return Reply(status=400, error="only answers are written by hand")
         self.prompts[self.name] = "\n\n".join(f"##### {m['role'].upper()}\n{m['content']}" for m in request.messages)
@@ -68,7 +68,7 @@ def settings_of(site: str, home: Path, url: str) -> AnswerSettings:
 
 
 def held(row: Mapping[str, Any], prompt: str, chunks: Sequence[Hit]) -> str:
-    """Return what a prompt holds of the right sections of `chunks`: "whole", "part", "page" or "neither"."""
+    """Return how much of the right sections in `chunks` a prompt contains: "whole", "part", "page" or "neither"."""
     words = f"{_words(prompt)} {_words(plain_text(prompt))}"
     sections: dict[tuple[str, ...], list[float]] = {}
     for hit in chunks:
@@ -94,7 +94,7 @@ def _share(hit: Hit, words: str) -> float:
 
 
 def report(site: str, rows: Sequence[Mapping[str, Any]], prompts: Mapping[str, str], chunks: Sequence[Hit]) -> str:
-    """Return the line of a site: how many prompts hold a right section, of the questions that have one."""
+    """Return a site's line: how many prompts contain a right section, of the questions that have one."""
     found: Counter[str] = Counter()
     for n, row in enumerate(rows, 1):
         if row["answers"]:
@@ -107,7 +107,7 @@ def report(site: str, rows: Sequence[Mapping[str, Any]], prompts: Mapping[str, s
 
 
 async def ask_all(engine: QueryEngine, site: str, rows: Sequence[Mapping[str, Any]], player: Player) -> list[Answer]:
-    """Return the answers to a site's questions, which are asked one after the other."""
+    """Return the answers to a site's questions, asked one after another."""
     answers: list[Answer] = []
     for n, row in enumerate(rows, 1):
         player.name = f"{site}-{n}"
@@ -118,7 +118,7 @@ async def ask_all(engine: QueryEngine, site: str, rows: Sequence[Mapping[str, An
 def ask_site(
     site: str, rows: Sequence[Mapping[str, Any]], store: Store, home: Path, completions: Path | None
 ) -> tuple[list[Answer], dict[str, str]]:
-    """Return the answers to a site's questions, and the prompts that were sent."""
+    """Return the answers to a site's questions, and the prompts sent."""
     player = Player(completions)
     with ScriptedLLM(default=player.reply) as llm:
         settings = settings_of(site, home, llm.url)

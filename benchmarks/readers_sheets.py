@@ -1,6 +1,6 @@
-"""Writes answers as readers see them, for graders, and the labels to another file.
+"""Writes answers as readers see them, for graders, and the labels to a separate file.
 
-Knows answers and labelled questions; asks nothing.
+Uses answers and labeled questions, and calls nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,14 +11,14 @@ from typing import Any
 from pipelines.answering.writing.closest import describe_found
 from pipelines.records import RESULTS, Answer
 
-SHOWN = 600  # words that a reader looks through without scrolling twice
-ALSO_FOUND = 4  # sections that the page names below an answer
+SHOWN = 600  # words that a reader can look through without scrolling twice
+ALSO_FOUND = 4  # sections listed by the page below an answer
 
 
 def write_sheets(
     folder: Path, form: str, site: str, rows: Sequence[Mapping[str, Any]], answers: Sequence[Answer]
 ) -> None:
-    """Write FORM-SITE.md, the answers as readers see them, and truth-SITE.md, the labels; both number the questions."""
+    """Write FORM-SITE.md (answers as readers see them) and truth-SITE.md (labels), with the same question numbers."""
     folder.mkdir(parents=True, exist_ok=True)
     shown = (sheet_of(f"{site}-{n}", row, one) for n, (row, one) in enumerate(zip(rows, answers, strict=True), 1))
     (folder / f"{form}-{site}.md").write_text("\n\n".join(shown) + "\n")
@@ -35,7 +35,7 @@ def sheet_of(name: str, row: Mapping[str, Any], answer: Answer) -> str:
 
 
 def _below(answer: Answer) -> Iterator[str]:
-    """Yield the lines below the text: the sources, and the sections that the page lists under "Also found"."""
+    """Yield the lines below the text: the sources, and the page's list "Also found"."""
     yield ""
     for one in answer.citations:
         yield f"[{one.n}] {one.title} <{one.source}>"
@@ -48,13 +48,13 @@ def _below(answer: Answer) -> Iterator[str]:
 
 
 def truth_of(name: str, row: Mapping[str, Any]) -> str:
-    """Return the labels of a question: the files and headings of the sections that answer it."""
+    """Return a question's labels: files and headings of the sections that answer it."""
     sections = [f"- {one['path']} › {one['heading'] or '(the whole page)'}" for one in row["answers"]]
     return "\n".join([f"# {name} ({row['kind']})", "", *(sections or ["The documentation does not answer it."])])
 
 
 def cut(text: str, most: int) -> str:
-    """Return the beginning of a text up to `most` words, with its line breaks."""
+    """Return the first `most` words of a text, with its line breaks."""
     kept: list[str] = []
     for line in text.split("\n"):
         words = line.split()

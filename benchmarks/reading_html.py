@@ -1,36 +1,35 @@
-"""Compares Raydex's reading of HTML with what Chromium shows of it: words, order, code, cells, superscripts, links.
+"""Compares Raydex's reading of HTML with Chromium's rendering: words, order, code, cells, superscripts, links.
 
     python -m benchmarks.reading_html [--site NAME …] [--pages N] [--json FILE] [--write PAGE]
     python -m benchmarks.reading_html --site postgresql --show 3
 
 Chromium renders each page of the corpus (`reading_sites.yaml`) from disk, served on loopback, with styles and scripts.
-Raydex reads the same file as a run does, and leaves out the layout that it learns from a sample of the site. The
-truth is what a reader sees in the main part of the page, by rules that know no site, no generator and nothing of
-Raydex:
+Raydex reads the same file like a run, without the layout that it learns from a sample of the site. The truth is the
+visible content of the page's main part, by rules that know no site, no generator and nothing about Raydex:
 
-**The main part** is the largest `main` or `[role=main]`, else the only `article`; else the walk starts at the body and
-goes down into the child with the page's highest headings, as long as what it leaves is links, a landmark, or stands
-beside that child on the screen.
+**The main part** is the largest `main` or `[role=main]`, else the only `article`. Otherwise the walk starts at the body
+and descends into the child with the page's highest headings, as long as the rest is links, a landmark, or next to that
+child on the screen.
 
-**Hidden** is what the computed style hides: `display: none`, `visibility`, no opacity, clipped to a pixel, moved off
-the screen; and `aria-hidden`. What one click opens is shown: `<details>`, panels of tabs, what a button with
-`aria-expanded` controls, panels of radio labels. Text that only a style sheet holds (`::before`) is not read.
+**Hidden** content is hidden by its computed style (`display: none`, `visibility`, no opacity, clipped to a pixel, moved
+off the screen) or by `aria-hidden`. Content that one click opens counts as visible: `<details>`, tab panels, content
+controlled by a button with `aria-expanded`, panels of radio labels. Text that exists only in a style sheet (`::before`)
+is ignored.
 
-**Layout** within the main part is no text: landmarks (navigation, search, banner, contentinfo), `footer`, asides beside
-the column, buttons and fields (but those that name what they open), links with `rel=prev|next` or such an access key
-and the line they stand on, lines of two and more links named "Previous", "Next", "Up", lists whose links all lead into
-the same page, with their label ("On this page"), links without a letter (¶), links that say "source", "edit", "copy"
-and the like, numbers of lines of code. So are lines that half of a site's pages have before
-their first own line or behind the last one.
+**Layout** inside the main part is not text: landmarks (navigation, search, banner, contentinfo), `footer`, asides next
+to the column, buttons and fields (except the label of content that they open), links with `rel=prev|next` or such an
+access key and their line, lines of two or more links named "Previous", "Next", "Up", lists whose links all lead into
+the same page, with their label ("On this page"), links without a letter (¶), links named "source", "edit", "copy" and
+similar, and line numbers of code. Lines on half of a site's pages that come before a page's first own line or after its
+last one are layout too.
 
-**Optional** words count neither as missing nor as too many: lists of three and more links to other pages with nothing
-beside the links, on a line of their own too, or a dozen words beside the link that begins each item; a page's title
-where it is not in the main part; and of what was read, headings of one word: they repeat the name of an entry,
-qualified.
-A page whose main part is mostly such lists, or has under 20 words, is replaced by the next one.
+**Optional** words count neither as missing nor as extra: lists of three or more links to other pages without other
+text, also on one line, or with a dozen words after the link that begins each item; a page's title outside the main
+part; and in Raydex's reading, one-word headings, which repeat the qualified name of an entry. A page whose main part is
+mostly such lists, or has under 20 words, is replaced by the next one.
 
-`missing` of a word is judged by alignment, so a word that is missing here isn't made up for by one that is too many
-there. Words whose letters are the same with other gaps are `spaced`, those that stand elsewhere count in `order`.
+Missing words are determined by alignment, so an extra word elsewhere does not replace a missing one. Words with equal
+letters and other spaces are `spaced`; words at another position count in `order`.
 """
 
 import argparse
@@ -56,12 +55,12 @@ TABLE = "reading"
 PAGES, LEAST_WORDS, SPARE = 20, 20, 2
 REPEATED, LEAST_PAGES, LEAST_LINKS = 0.5, 8, 3
 RAY = Site("ray", "Sphinx (book theme)", (), "/ray", only="^(?!_modules|_static)")
-GOALS = (0.995, 0.98, 0.97, 0.95)  # recall and precision over all sites, and of each site
+GOALS = (0.995, 0.98, 0.97, 0.95)  # recall and precision over all sites, and for each site
 
 
 @dataclass
 class SiteResult:
-    """The figures of a site, those of its pages, what could not be read, and what Chromium did not show in time."""
+    """A site's figures, its pages' figures, unreadable pages, and pages that Chromium did not render in time."""
 
     site: Site
     total: Comparison = field(default_factory=Comparison)
@@ -72,12 +71,12 @@ class SiteResult:
 
 
 def shown_of(found: dict[str, Any], base: str, repeated: frozenset[str] = frozenset()) -> Shown:
-    """Return what the script found; lines of `repeated` at both ends are optional."""
+    """Return the script's result, with lines in `repeated` at both ends made optional."""
     lines = found["lines"]
     texts = [line["t"] for line in lines]
     first = next((at for at, text in enumerate(texts) if text not in repeated), 0)
     last = next((at for at in range(len(texts) - 1, -1, -1) if texts[at] not in repeated), len(texts) - 1)
-    outside = [(text, True) for text in found["outside"]]  # a title that stands above the main part
+    outside = [(text, True) for text in found["outside"]]  # a title above the main part
     listing = lines_of_links(lines, found["links"])
     kept = outside + [
         (line["t"], line["o"] or at in listing or not first <= at <= last) for at, line in enumerate(lines)
@@ -88,10 +87,10 @@ def shown_of(found: dict[str, Any], base: str, repeated: frozenset[str] = frozen
 
 
 def lines_of_links(lines: Sequence[dict[str, Any]], links: Sequence[Sequence[Any]]) -> set[int]:
-    """Return the places of the lines of text that are three or more links to other pages and nothing else."""
+    """Return the indices of text lines that consist only of three or more links to other pages."""
     said = [words(text) for text, _, optional in links if not optional]
     places: set[int] = set()
-    begun = 0  # the first link that may stand on the next line
+    begun = 0  # the first link that may be on the next line
     for place, line in enumerate(lines):
         wanted = [] if line["o"] or line["k"] != "text" else words(line["t"])
         for first in range(begun if wanted else len(said), len(said)):
@@ -106,21 +105,21 @@ def lines_of_links(lines: Sequence[dict[str, Any]], links: Sequence[Sequence[Any
 
 
 def repeated_lines(pages: Sequence[dict[str, Any]]) -> frozenset[str]:
-    """Return the lines that stand on half of the pages of a site."""
+    """Return the lines that appear on half of a site's pages."""
     counts = Counter(text for page in pages for text in {line["t"] for line in page["lines"]})
     least = max(LEAST_PAGES, REPEATED * len(pages))
     return frozenset(text for text, count in counts.items() if count >= least)
 
 
 def is_counted(found: dict[str, Any]) -> bool:
-    """Return whether a page has text of its own, and not only lists of links."""
+    """Return whether a page has its own text besides lists of links."""
     needed = sum(len(words(line["t"])) for line in found.get("lines", ()) if not line["o"])
     every = sum(len(words(line["t"])) for line in found.get("lines", ()))
     return needed >= LEAST_WORDS and needed >= 0.3 * every
 
 
 def measure(site: Site, root: Path, base: str, chromium: Chromium, count: int) -> SiteResult:
-    """Return the figures of a site from `count` of its pages."""
+    """Return a site's figures from `count` of its pages."""
     names = site.pages(root)
     if not names:
         raise NoPackage(f"no page in {site.folder}")
@@ -157,7 +156,7 @@ def measure(site: Site, root: Path, base: str, chromium: Chromium, count: int) -
 
 
 def table(results: Sequence[SiteResult]) -> str:
-    """Return the table of all sites, the worst first, and their sum."""
+    """Return the table of all sites, worst first, and their sum."""
     head = ["site", "generator", "pages", "words", "recall", "precision", "order", "code", "cells", "sup", "links"]
     whole = Comparison()
     rows: list[list[object]] = []
@@ -185,7 +184,7 @@ def goals(results: Sequence[SiteResult]) -> str:
 
 
 def worst(results: Sequence[SiteResult], count: int = 10) -> Iterator[str]:
-    """Yield the pages with the most words missing or too many, with what is."""
+    """Yield the pages with the most missing or extra words, with these words."""
     pages = [(result.site.name, name, one) for result in results for name, one in result.pages.items()]
     for site, name, one in sorted(pages, key=lambda page: page[2].lost, reverse=True)[:count]:
         yield from details(f"{site}: {name}", one, 4)
@@ -213,7 +212,7 @@ def main() -> None:
 
 
 def run(args: argparse.Namespace) -> Iterator[SiteResult]:
-    """Yield the result of each site that is asked for and can be had."""
+    """Yield the result of each requested site that is available."""
     root = args.home / "reading" / "root"
     root.mkdir(parents=True, exist_ok=True)
     sites = [*all_sites(), RAY]

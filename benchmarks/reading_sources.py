@@ -1,21 +1,21 @@
-"""Compares a folder of sources as Raydex reads it with the site that its generator builds of it: URLs, anchors, words.
+"""Compares Raydex's reading of a source folder with the site that its generator builds: URLs, anchors, words.
 
     python -m benchmarks.reading_sources [--site NAME …] [--pages N] [--json FILE] [--write PAGE]
     python -m benchmarks.reading_sources --site httpx --show 3
 
-Each entry of `reading_builds.yaml` is a repository, built once into the cache by its own generator. Its folder is read
-as `raydex index FOLDER --base-url URL` reads it, the built site as a crawl of it is; nothing is embedded.
+Each entry in `reading_builds.yaml` is a repository, built once into the cache by its own generator. Its folder is read
+like `raydex index FOLDER --base-url URL`, and the built site like a crawl of it. Nothing is embedded.
 
-**URL**: of the pages that the folder is said to have, those at whose URL the site has a page. A redirect is one.
-**Anchor**: of the sections of these pages with a heading, those whose anchor is in the built page, where it leads to
-that heading; a section without an anchor is wrong if the site has one for its heading.
-**Words**: recall and precision by alignment, as in reading_html.py, with the built page as the truth. For a page with a
-wrong URL it is the page of the site that shares most words with it, if it shares half. A table of a page's own contents
-counts on neither side.
-**Code** and **links**: lines of code of the built page that were read as such; links with the same words and URL.
+**URL**: the share of the folder's pages at whose URL the site has a page. A redirect counts as a page.
+**Anchor**: the share of these pages' sections with a heading whose anchor is in the built page and leads to that
+heading. A section without an anchor is wrong if the site has one for its heading.
+**Words**: recall and precision by alignment, as in reading_html.py, with the built page as the truth. A page with a
+wrong URL is compared with the site's page that shares most words with it, if it shares half. A table of a page's own
+contents counts on neither side.
+**Code** and **links**: lines of code in the built page that were read as code, and links with the same words and URL.
 
-Pages that a generator makes of something else than pages (docstrings, tags, a search) are left out where the table
-says so, and in any case where no source has them: what the folder lacks is counted as `alone`.
+Pages that a generator makes from something other than pages (docstrings, tags, a search) are excluded if the table says
+so, and always if no source contains them. The count of pages missing in the folder is `alone`.
 """
 
 import argparse
@@ -38,13 +38,13 @@ from pipelines.records import Page
 
 TABLE = "sources"
 PAGES, SAMPLE = 60, 32
-ALIKE = 0.5  # of the words of a page, by which the page of the site is found that it should have been
+ALIKE = 0.5  # minimum share of common words to identify a page of the site
 GOALS = (0.99, 0.97, 0.98)  # URL, anchor, and words: recall and precision
 
 
 @dataclass
 class Result:
-    """The figures of a site; `wrong` says for each kind what was wrong, `alone` are pages that no source has."""
+    """A site's figures. `wrong` lists faults by kind, and `alone` the pages without a source."""
 
     build: Build
     recognised: str = ""
@@ -57,7 +57,7 @@ class Result:
 
 
 def measure(site: Built, count: int) -> Result:
-    """Return the figures of a built site from `count` of its pages. Raises NoBuild where none can be compared."""
+    """Return a built site's figures from `count` of its pages. Raises NoBuild if none can be compared."""
     build = site.build
     root = HOST + build.prefix
     sources, recognised = pages_of_sources(site.sources, root + build.base)
@@ -90,7 +90,7 @@ def _compare_pages(result: Result, page: Page, pair: BuiltPage, ours: SiteReader
     try:
         truth = theirs.document(pair.page)
     except UnreadablePage:
-        return  # nothing on it for a reader
+        return  # it has no content for readers
     try:
         document = ours.document(page)
     except UnreadablePage as error:
@@ -127,14 +127,14 @@ def _letters(heading: str) -> str:
 
 
 class _Likeness:
-    """Finds the page of a site that a source became, by its words."""
+    """Finds the site's page for a source by its words."""
 
     def __init__(self, pages: Sequence[BuiltPage]) -> None:
         self._pages = list(pages)
         self._words: list[set[str]] | None = None
 
     def __call__(self, page: Page) -> BuiltPage | None:
-        """Return the page that has most of the words of `page`, if it has half of them, with few others."""
+        """Return the page with most of the words of `page`, if it has half of them and few others."""
         if self._words is None:
             self._words = [set(words(one.text)) for one in self._pages]
         own = set(words(page.body.decode("utf-8", "replace")))
@@ -147,7 +147,7 @@ class _Likeness:
 
 
 def table(results: Sequence[Result]) -> str:
-    """Return the table: a line for each site, then one for each generator with several."""
+    """Return the table: a line per site, then one per generator with several sites."""
     head = ["generator", "site", "pages", "URL", "anchor", "words", "recall", "precision", "code", "links"]
     rows = [[one.build.generator, one.build.name, *_figures([one])] for one in results]
     kinds = Counter(one.build.kind for one in results)
@@ -168,7 +168,7 @@ def _figures(results: Sequence[Result]) -> list[str]:
 
 
 def goals(results: Sequence[Result]) -> str:
-    """Return the line that says which generators miss which goal."""
+    """Return the line with the generators that miss a goal."""
     low: list[str] = []
     for kind in dict.fromkeys(one.build.kind for one in results):
         group = [one for one in results if one.build.kind == kind]
@@ -188,7 +188,7 @@ def goals(results: Sequence[Result]) -> str:
 
 
 def shown(result: Result, count: int) -> Iterator[str]:
-    """Yield what was wrong on a site, and its `count` worst pages."""
+    """Yield a site's faults and its `count` worst pages."""
     name = result.build.name
     yield f"\n{name}: recognised as {result.recognised or 'nothing'}; {len(result.alone)} pages have no source: "
     yield f"  {', '.join(result.alone[:8])}"
@@ -221,7 +221,7 @@ def main() -> None:
 
 
 def run(args: argparse.Namespace) -> Iterator[Result]:
-    """Yield the result of each site that is asked for and can be built."""
+    """Yield the result of each requested site that can be built."""
     builds = all_builds()
     if unknown := set(args.site or ()) - {build.name for build in builds}:
         sys.exit(f"--site {', '.join(sorted(unknown))}: not in reading_builds.yaml")

@@ -1,11 +1,11 @@
-"""Measures retrieval, embedding apart: hybrid with its parts, HNSW alone, BM25 alone, and what HNSW finds.
+"""Measures retrieval without embedding: hybrid search with its parts, HNSW only, BM25 only, and HNSW's recall.
 
     python -m benchmarks.retrieval [--quick] [--home DIR] [--sizes real 200000 1000000] [--json FILE] [--write PAGE]
 
-The real chunks are those of the Ray documentation with real users' questions, the others are synthetic collections
-(benchmarks/synthetic.py), made the first time: some minutes for 200,000, an hour for a million. A million is measured
-if it is there, or named. The vectors of all questions are made beforehand. All ways and sizes take turns; figures are
-medians over rounds. About 2 minutes once the collections are there.
+The real chunks come from the Ray documentation, with real users' questions. The others are synthetic collections
+(benchmarks/synthetic.py), created the first time: 200,000 take some minutes, a million takes an hour. A million is
+measured if it exists or is named. The vectors of all questions are computed beforehand. All methods and sizes
+alternate, and figures are medians over rounds. Takes about 2 minutes once the collections exist.
 """
 
 import argparse
@@ -42,7 +42,7 @@ from pipelines.store.indexes import IndexSnapshot, ScoredChunk
 
 REAL = "raydocs"
 K, DEPTH, NEAREST = 5, RetrievalSettings().leg_depth, 10  # hits, chunks of each leg, chunks of recall
-TIE = 1e-6  # cosines that differ by less are equal: many chunks are on several pages
+TIE = 1e-6  # cosines with a smaller difference are equal: many chunks are on several pages
 PARTS = {
     "spell": "spelling",
     "bm25": "BM25",
@@ -55,7 +55,10 @@ Questions = Sequence[tuple[str, np.ndarray]]
 
 
 class KnownVectors:
-    """An embedder that has the vectors of its questions; any other text, a corrected spelling, gets that of `asked`."""
+    """An embedder that knows its questions' vectors.
+
+    Any other text, such as a corrected spelling, gets the vector of `asked`.
+    """
 
     def __init__(self, questions: Questions) -> None:
         self._vectors, self.asked = dict(questions), questions[0][0]
@@ -69,7 +72,7 @@ class KnownVectors:
 
 @dataclass
 class Collection:
-    """A collection that is measured in three ways."""
+    """A collection measured with three methods."""
 
     name: str
     store: Store
@@ -100,7 +103,7 @@ class Collection:
         self.store.close()
 
     def ways(self) -> dict[str, Callable[[], list[float]]]:
-        """The ways to search it; each returns the seconds of every question."""
+        """The methods of searching it. Each returns the seconds of every question."""
         ways = {"hybrid": self._hybrid, "HNSW": self._hnsw, "BM25": self._bm25}
         return {f"{self.name} {way}": partial(self._timed, call) for way, call in ways.items()}
 
@@ -126,7 +129,7 @@ class Collection:
         self.lexical.search(text, DEPTH)
 
     def recall(self, count: int) -> float:
-        """Return the share of the nearest, by an exact scan in the database, that the graph finds."""
+        """Return the share of the nearest chunks (by an exact scan in the database) that the graph finds."""
         exact = SQL("select 1 - (embedding <=> %s::{}) from {} order by 1 desc limit {}").format(
             SQL("halfvec" if self.index.settings.vector_type == "halfvec" else "vector"),
             chunk_table(self.index.id), NEAREST,
@@ -162,7 +165,7 @@ def open_real(home: Path, url: str, count: int) -> Collection:
 
 
 def open_synthetic(home: Path, chunks: int, count: int) -> Collection:
-    """Open a synthetic collection, made the first time."""
+    """Open a synthetic collection, created the first time."""
     synthetic = Synthetic(chunks, cache=home)
     url = prepared(superuser_url(home), synthetic)
     store = Store(url)
@@ -172,7 +175,7 @@ def open_synthetic(home: Path, chunks: int, count: int) -> Collection:
 
 
 def has_million(home: Path) -> bool:
-    """Return whether the server of `home` holds a million synthetic chunks already."""
+    """Return whether the server of `home` already has a million synthetic chunks."""
     name = Synthetic(1_000_000).database
     with psycopg.connect(superuser_url(home)) as connection:
         return bool(connection.execute("select from pg_database where datname = %s", [name]).fetchall())
@@ -198,12 +201,12 @@ def measure(collections: Sequence[Collection], rounds: int, exact: int) -> dict[
 
 
 def _ms(rounds: Sequence[Sequence[float]], share: float = 0.5) -> float:
-    """Return the median over rounds of a round's quantile, in milliseconds."""
+    """Return the median over rounds of a round's quantile in milliseconds."""
     return round(statistics.median(float(np.quantile(seconds, share)) for seconds in rounds) * 1000, 2)
 
 
 def as_rows(figures: dict[str, Any]) -> list[list[object]]:
-    """Return the table: a row a way, a column a collection."""
+    """Return the table with a row per method and a column per collection."""
     found = figures.values()
     rows: list[list[object]] = [["chunks", *(f"{one['chunks']:,}" for one in found)]]
     for way, label in (("hybrid", "hybrid"), ("HNSW", "HNSW alone"), ("BM25", "BM25 alone")):

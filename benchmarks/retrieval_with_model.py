@@ -1,13 +1,13 @@
-"""Measures what a language model does for retrieval: further queries, an imagined passage, follow-ups.
+"""Measures the effect of a language model on retrieval: further queries, a hypothetical passage, follow-ups.
 
     RAYDEX_HOME=DIR python benchmarks/retrieval_with_model.py queries hyde --url http://127.0.0.1:8095/v1 \\
         --model qwen --questions eval-dev.jsonl --replies replies.jsonl [--sample 300] [--limit 50] [--at-once 2]
     RAYDEX_HOME=DIR python benchmarks/retrieval_with_model.py follow-ups …
 
-Needs a collection `raydocs` of the Ray documentation. Each variant is compared with the retrieval without a model on
-the same questions. Every reply is kept in `--replies` with its tokens and seconds, so a run that was stopped goes on,
-and a second one asks nothing. A question whose call failed is left out, and asked again by the next run. `--offline`
-asks nothing at all.
+Requires a collection `raydocs` of the Ray documentation. Each variant is compared with retrieval without a model on the
+same questions. Every reply is stored in `--replies` with its tokens and seconds, so a stopped run can resume and a
+second run calls no model. A question whose call failed is left out and repeated by the next run. `--offline` makes no
+calls at all.
 """
 
 import argparse
@@ -39,12 +39,12 @@ from pipelines.store import Store
 DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FOLLOW_UPS = Path(__file__).parent / "questions" / "followups.jsonl"
 KS = (1, 3, 5, 9)
-PATIENCE_S = 100_000.0  # of a call: they wait for each other, and a late reply is still worth its tokens
+PATIENCE_S = 100_000.0  # of a call: they wait for each other, and even a late reply is worth its tokens
 SLOW = (60, 10)  # tokens read and written a second by the 1.5b on two idle cores
 
 
 class Replies:
-    """The kept replies of one model, and what they cost."""
+    """One model's stored replies, and their cost."""
 
     def __init__(self, llm: ChatModel | None, name: str, path: Path, at_once: int) -> None:
         self.llm, self.name, self._path = llm, name, path
@@ -53,7 +53,7 @@ class Replies:
         self._known = {row["asked"]: row for row in rows}
 
     async def reply(self, messages: Sequence[Message], max_tokens: int) -> dict[str, Any]:
-        """Return the kept row, else the model's reply. Raises LLMFailed."""
+        """Return the stored row, else the model's reply. Raises LLMFailed."""
         key = digest(self.name, str(max_tokens), *(part for m in messages for part in (m.role, m.content)))
         if key not in self._known:
             if self.llm is None:
@@ -73,7 +73,7 @@ class Replies:
 
 @dataclass
 class RecordedModel:
-    """A ChatModel for one question: kept replies, their sums, and whether a call failed."""
+    """A ChatModel for one question: stored replies, their sums, and whether a call failed."""
 
     replies: Replies
     model: str = "recorded"
@@ -108,7 +108,7 @@ LLM_COUNT = LLM("count", base_url="http://127.0.0.1:1").count
 
 @dataclass(frozen=True)
 class Asked:
-    """A question, and the turns before it."""
+    """A question and the turns before it."""
 
     example: Example
     before: str = ""
@@ -122,7 +122,7 @@ def scores(asked: Asked, hits: Sequence[Any]) -> list[float]:
 
 
 class Bench:
-    """The ways of searching, each a function from a question and its model to scores at KS."""
+    """The search methods, each a function from a question and its model to scores at KS."""
 
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
@@ -172,7 +172,7 @@ def follow_ups() -> list[Asked]:
 
 
 async def run(way: Way, questions: Sequence[Asked], replies: Replies, say: Callable[[str], None]) -> list[Any]:
-    """Return for each question its scores and the rows of its calls; None where a call failed."""
+    """Return each question's scores and the rows of its calls, or None if a call failed."""
     done = 0
 
     async def one(asked: Asked) -> Any:
@@ -230,7 +230,7 @@ def examples(args: argparse.Namespace) -> list[Example]:
     path = args.questions if args.questions.exists() else DATA / args.questions
     found = read_dataset(path)
     found = sample(found, args.sample, seed=args.seed) if args.sample else found
-    random.Random(args.seed).shuffle(found)  # so that those of a run that was stopped are a sample too
+    random.Random(args.seed).shuffle(found)  # so that even a stopped run covers a random sample
     return found[: args.limit] if args.limit else found
 
 

@@ -1,10 +1,11 @@
-"""How every cost grows from 10,000 to a million chunks: load, publish, search, change, start; and disk and memory.
+"""Measures the growth of every cost from 10,000 to a million chunks: load, publish, search, change, start, memory.
 
     python -m benchmarks.scale [--quick] [--sizes 10k,100k,1m] [--vector-types vector,halfvec] [--steps …] [--keep]
 
-Chunks are those of benchmarks/synthetic.py. Each cost is a curve over the sizes with its exponent e (cost ~ n^e, least
-squares on logarithms). `--keep` uses databases that an earlier call left, and leaves them: figures of steps that are
-left out come from that call. A million chunks take 12 GB of disk, 5 GB of memory and half an hour on 2 cores.
+It measures disk use too. The chunks come from benchmarks/synthetic.py. Each cost is a curve over the sizes with its
+exponent e (cost ~ n^e, least squares on logarithms). `--keep` uses databases of an earlier call and leaves them;
+figures of skipped steps come from that call. A million chunks take 12 GB of disk, 5 GB of memory and half an hour on 2
+cores.
 """
 
 import json
@@ -27,12 +28,12 @@ from pipelines.store import NoLiveIndex, Store
 
 SIZES, QUICK_SIZES = "10k,100k", "2k,10k"
 STEPS = ("load", "words", "search", "recall", "change", "rebuild")
-# A run with so many chunks writes the table `million`, so that a shorter one leaves it.
+# A run with so many chunks writes the table `million`, which a shorter run leaves unchanged.
 MILLION = 1_000_000
 QUESTIONS, RECALL_QUESTIONS = 200, 200
 MIB = 1 << 20
 
-# What a row shows: its figure, its unit, and how it may grow.
+# A row's figure, its unit, and its allowed growth.
 HOT, NIGHTLY, FREE = "log n", "n", ""
 ROWS: Sequence[tuple[str, str, str, str]] = (
     ("load into the staging tables", "stage_s", "s", NIGHTLY),
@@ -136,13 +137,13 @@ def _drop_database(url: str, server: str) -> None:
 
 
 def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
-    """Return e of the curve n^e that is nearest to the values, by least squares on logarithms."""
+    """Return e of the curve n^e nearest to the values, by least squares on logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
 def growth_table(sizes: Sequence[int], figures: Sequence[Figures]) -> str:
-    """Return a row for each figure: its values, its exponent, and the most that it may be."""
-    # log n itself has an exponent between two sizes: what a curve that grows like it would show here.
+    """Return a row per figure: its values, its exponent, and the allowed maximum."""
+    # log n itself has an exponent between two sizes: a curve of logarithmic growth would show it here.
     curve = len(sizes) > 1
     log_n = f"{exponent(sizes, [float(np.log(n)) for n in sizes]):.2f} (log n)" if curve else "log n"
     limits = {HOT: log_n, NIGHTLY: "1 (n)" if curve else "n", FREE: ""}
@@ -157,7 +158,7 @@ def growth_table(sizes: Sequence[int], figures: Sequence[Figures]) -> str:
 
 
 def type_table(sizes: Sequence[int], found: dict[str, Figures]) -> str:
-    """Return a row for each figure that the type of the vectors changes: vector → halfvec, by size."""
+    """Return a row per figure that depends on the vector type: vector → halfvec, by size."""
     units = {name: (title, unit) for title, name, unit, _ in ROWS}
     rows = []
     for name in COMPARED:

@@ -1,6 +1,6 @@
-"""The meters of the benchmark of scale: seconds by name, CPU of the server, statements of a publish, disk and memory.
+"""Provides the scale benchmark's meters: seconds by name, server CPU, a publish's statements, disk and memory.
 
-Each gives figures by name: seconds or bytes.
+Each returns figures by name, in seconds or bytes.
 """
 
 import os
@@ -19,7 +19,7 @@ from pipelines.store import Store
 POLL_S = 0.02
 Figures = dict[str, float]
 
-# How the statements of a publish begin, and the step that they are.
+# The beginnings of a publish's statements, and their step.
 STATEMENTS = {
     "hnsw": ("using hnsw",),
     "copy_rows": ('insert into "chunk_',),
@@ -28,7 +28,7 @@ STATEMENTS = {
 
 
 class Stopwatch:
-    """Adds up the seconds of bodies by name."""
+    """Sums the seconds of blocks by name."""
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
@@ -47,7 +47,7 @@ class Stopwatch:
 
 @contextmanager
 def cpu_counted(url: str, figures: Figures, name: str, own: bool = False) -> Iterator[None]:
-    """Add to `figures` the seconds of CPU that the server's processes spend on the body, and this one if `own`."""
+    """Add the CPU seconds of the server's processes in the block to `figures`, and this process's too if `own`."""
     with psycopg.connect(url, autocommit=True) as connection:
         (backend,) = connection.execute("select pg_backend_pid()").fetchone() or (0,)
         server = int(_stat(backend)[1])
@@ -58,14 +58,14 @@ def cpu_counted(url: str, figures: Figures, name: str, own: bool = False) -> Ite
 
 
 def _cpu_of(server: int) -> float:
-    """Return the seconds of CPU of a server's children: of those that ended, and of those that live."""
+    """Return the CPU seconds of a server's children, both dead and alive."""
     children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
     ticks = sum(map(int, _stat(server)[13:15])) + sum(sum(map(int, _stat(int(pid))[11:13])) for pid in children)
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields of a process from its state on, as in proc(5); none of one that ended."""
+    """Return a process's fields from its state on, as in proc(5), or none if it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -74,7 +74,7 @@ def _stat(pid: int) -> list[str]:
 
 @contextmanager
 def statements_timed(url: str, figures: Figures) -> Iterator[None]:
-    """Add to `figures` the seconds of a publish's statements, and the most memory of the server meanwhile."""
+    """Add the seconds of a publish's statements to `figures`, and the server's peak memory."""
     over, seen, held = threading.Event(), Counter[str](), [0.0]
     query = """select query from pg_stat_activity where datname = current_database() and state = 'active'
         and backend_type = 'client backend' and pid <> pg_backend_pid()"""
@@ -121,13 +121,13 @@ def sizes(store: Store, index: Index) -> Figures:
 
 
 def memory(store: Store) -> Figures:
-    """Return the bytes that this process and the server's hold, the pages that some share divided among them (PSS)."""
+    """Return the memory of this process and the server's processes in bytes, with shared pages divided (PSS)."""
     with psycopg.connect(store.url) as connection:
         return {"postgres_bytes": memory_of_server(connection), "python_bytes": float(_held(os.getpid()))}
 
 
 def memory_of_server(connection: psycopg.Connection) -> float:
-    """Return the bytes that all processes of a server on this machine hold."""
+    """Return the memory of all processes of a local server in bytes."""
     rows = connection.execute("select pid from pg_stat_activity").fetchall()
     return float(sum(_held(pid) for (pid,) in rows))
 

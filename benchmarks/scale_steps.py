@@ -1,4 +1,4 @@
-"""The steps that benchmarks/scale.py times: load, publish, search, change, replica, by the classes that do them.
+"""Defines the steps that benchmarks/scale.py times: load, publish, search, change, replica, with the real classes.
 
 Each returns figures by name: seconds, bytes, milliseconds or shares.
 """
@@ -39,14 +39,14 @@ from pipelines.store.indexes import IndexSnapshot, ScoredChunk
 
 K, DEPTH = 5, 10
 CLIENTS = 8
-# Cosines that differ by less are equal.
+# Cosines with a smaller difference are equal.
 TIE = 1e-6
-FILES_AT_ONCE = 256  # as indexing/folders/files.py saves the files of a folder
+FILES_AT_ONCE = 256  # as in indexing/folders/files.py
 Questions = Sequence[tuple[str, np.ndarray]]
 
 
 class ReadyEmbedder:
-    """An embedder that has the vectors of its questions ready; any other text has the vector of the first."""
+    """An embedder that knows its questions' vectors. Any other text gets the vector of the first."""
 
     def __init__(self, questions: Questions) -> None:
         self._vectors, self._other = dict(questions), questions[0][1]
@@ -62,7 +62,7 @@ class ReadyEmbedder:
 
 
 def load(store: Store, synthetic: Synthetic, vector_type: VectorType) -> Figures:
-    """Stage all chunks and publish them; making the pages is not counted."""
+    """Stage all chunks and publish them. Generating the pages is not counted."""
     watch, figures = Stopwatch(), Figures()
     with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
         with cpu_counted(store.url, figures, "stage"):
@@ -73,7 +73,7 @@ def load(store: Store, synthetic: Synthetic, vector_type: VectorType) -> Figures
 
 
 def change_in_place(store: Store, synthetic: Synthetic) -> Figures:
-    """Change one page of a hundred, and publish that into the live index."""
+    """Change one page in a hundred, and publish the change into the live index."""
     watch, figures = Stopwatch(), Figures()
     with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
         stage_all(store, record.run, _changed(synthetic, record.run), watch)
@@ -85,7 +85,7 @@ def change_in_place(store: Store, synthetic: Synthetic) -> Figures:
 
 
 def change_by_rebuild(store: Store, synthetic: Synthetic) -> Figures:
-    """Change one page of a hundred, build a new index beside the live one, and drop the old one."""
+    """Change one page in a hundred, build a new index next to the live one, and drop the old one."""
     watch, figures = Stopwatch(), Figures()
     live = store.live_index(COLLECTION)
     with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
@@ -99,12 +99,12 @@ def change_by_rebuild(store: Store, synthetic: Synthetic) -> Figures:
 
 
 def _changed(synthetic: Synthetic, run: int) -> Iterator[MadePage]:
-    """Make one page of a hundred, with a sentence that names the run."""
+    """Generate one page in a hundred, with a sentence that names the run."""
     return synthetic.pages(lambda number: number % RARE == 1, f"This sentence is new in run {run}. ")
 
 
 def run_unchanged(store: Store, synthetic: Synthetic) -> Figures:
-    """Do what a run over an unchanged folder asks of the database; reading the files is not counted."""
+    """Do the database work of a run over an unchanged folder. Reading the files is not counted."""
     watch, figures, index = Stopwatch(), Figures(), store.live_index(COLLECTION)
     pages = synthetic.pages()
     with (
@@ -133,7 +133,7 @@ def run_unchanged(store: Store, synthetic: Synthetic) -> Figures:
 
 
 def build_words(store: Store, folder: Path) -> Figures:
-    """Build BM25 in `folder`: the start of a replica on a machine that has none."""
+    """Build BM25 in `folder`, like a replica that starts on a new machine."""
     shutil.rmtree(folder, ignore_errors=True)
     watch, cpu = Stopwatch(), time.process_time()
     with watch("bm25_build"):
@@ -142,7 +142,7 @@ def build_words(store: Store, folder: Path) -> Figures:
 
 
 def follow_words(store: Store, folder: Path) -> Figures:
-    """Bring BM25 to the revision of the live index by its changes."""
+    """Bring BM25 to the live index's revision by applying its changes."""
     watch, lexical = Stopwatch(), LexicalIndex(folder)
     before = store.live_index(COLLECTION)
     with watch("bm25_follow"):
@@ -151,7 +151,7 @@ def follow_words(store: Store, folder: Path) -> Figures:
 
 
 def start_replica(store: Store, folder: Path, questions: Questions, cold: bool) -> Figures:
-    """Open the BM25 folder of an earlier process and ask once."""
+    """Open an earlier process's BM25 folder and search once."""
     if cold:
         drop_from_memory(folder)
     watch, name = Stopwatch(), "replica_cold" if cold else "replica_warm"
@@ -163,12 +163,12 @@ def start_replica(store: Store, folder: Path, questions: Questions, cold: bool) 
 
 
 def size_of(folder: Path) -> int:
-    """The bytes of the files in a folder."""
+    """Return the total size of the files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def drop_from_memory(folder: Path) -> None:
-    """Take the files of a folder out of the page cache."""
+    """Drop a folder's files from the page cache."""
     os.sync()
     for path in folder.rglob("*"):
         if path.is_file():
@@ -180,7 +180,7 @@ def drop_from_memory(folder: Path) -> None:
 
 
 def search(store: Store, folder: Path, questions: Questions, rounds: int = 3) -> Figures:
-    """Ask at 1 client, at 8, and with a filter that keeps one page of a hundred."""
+    """Search with 1 client, with 8, and with a filter that keeps one page in a hundred."""
     retriever = Retriever(
         store,
         lambda _: ReadyEmbedder(questions),
@@ -212,7 +212,7 @@ def search(store: Store, folder: Path, questions: Questions, rounds: int = 3) ->
 
 
 class Asking:
-    """Asks a retriever and collects seconds: whole `rounds`, `steps` of each question, `cpu` of one by rounds."""
+    """Queries a retriever and collects seconds: whole `rounds`, `steps` of each question, `cpu` of one by rounds."""
 
     def __init__(self, retriever: Retriever, filters: Filters) -> None:
         self._retriever, self._filters = retriever, filters
@@ -241,7 +241,7 @@ class Asking:
 
 
 def recall(store: Store, synthetic: Synthetic, questions: Questions) -> Figures:
-    """Return the share of the 10 nearest, by exact cosines, that the store finds: of all chunks, and with a filter."""
+    """Return the share of the 10 nearest chunks (by exact cosines) that the store finds, of all and with a filter."""
     asked = np.stack([vector for _, vector in questions])
     best, kept = (np.full((len(asked), 0), -1, np.float32) for _ in range(2))
     for subject in range(synthetic.subjects):

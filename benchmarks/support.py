@@ -1,10 +1,10 @@
-"""Measures how well words and vectors tell supported claims from others, for the thresholds of support.py.
+"""Measures how well words and vectors separate supported claims from others, for the thresholds in support.py.
 
     python benchmarks/support.py [--pages FOLDER] [--model MODEL]
 
-Claims: the sentences of the reference answers in RAYDEX_DATA/eval-dev.jsonl. Each is paired with the section that is
-labelled as its source (supported), another section of the same page, and another question's section (not supported).
-Pages: RAYDEX_DATA/ray-docs-html.tar.xz, or the folder of an unpacked `en/master`.
+Claims: the sentences of the reference answers in RAYDEX_DATA/eval-dev.jsonl. Each is paired with the section labeled as
+its source (supported), another section of the same page, and another question's section (not supported). Pages:
+RAYDEX_DATA/ray-docs-html.tar.xz, or the folder of an unpacked `en/master`.
 """
 
 import argparse
@@ -32,7 +32,7 @@ LONGEST = 1500  # characters of a section: about a chunk
 
 
 def bodies(urls: set[str], folder: Path | None) -> dict[str, bytes]:
-    """Return the pages of `urls` that exist."""
+    """Return the existing pages of `urls`."""
     names = {url.removeprefix(BASE): url for url in urls}
     if folder:
         return {url: (folder / name).read_bytes() for name, url in names.items() if (folder / name).is_file()}
@@ -42,7 +42,7 @@ def bodies(urls: set[str], folder: Path | None) -> dict[str, bytes]:
 
 
 def sections(url: str, body: bytes) -> dict[str, str]:
-    """Return heading path and text of each section that has some, by anchor."""
+    """Return heading path and text of each section with text, by anchor."""
     texts = {
         s.anchor: "\n\n".join([" ".join(s.headings), *(b.text for b in flat_blocks(s.content))])
         for s in read_page(Page(url, body)).sections

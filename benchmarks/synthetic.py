@@ -1,11 +1,11 @@
-"""A collection of any size that behaves like documentation: real text with changed words, clustered vectors.
+"""Generates a collection of any size that resembles documentation: real text with changed words, clustered vectors.
 
     python -m benchmarks.synthetic --home DIR [--chunks 200000] [--vector-type halfvec]
 
-The pages are those of RAYDEX_DATA/ray-docs-html.tar.xz, repeated; each copy has other words in place of some. Vectors
-lie around pages, pages around subjects. The same for the same seed, and made page by page, so memory stays flat. Loaded
-as a run loads pages, into a database of its own on the server of DIR (or of --database-url); a second call finds it.
-Knows nothing of what is measured on it.
+The pages come from RAYDEX_DATA/ray-docs-html.tar.xz, repeated; each copy replaces some words. Vectors are clustered
+around pages, and pages around subjects. The same seed gives the same collection, page by page, so memory stays
+constant. It is loaded like a run loads pages, into a separate database on the server of DIR (or of --database-url), and
+a second call finds it. Knows nothing about the measurements on it.
 """
 
 import argparse
@@ -33,15 +33,15 @@ from pipelines.store import BuildResources, NoLiveIndex, Publication, RunLock, S
 COLLECTION = "synthetic"
 DIMENSION, MARKDOWN = 384, "text/markdown"
 PAGES_A_SUBJECT = 80
-# Pages with this tag are one in a hundred: what a filter of 1 % keeps.
+# One page in a hundred has this tag, for a filter that keeps 1 %.
 RARE_TAG, RARE = "percent", 100
-# Of a unit vector: what a chunk shares with its subject, with its page, and what is its own; and in how many dimensions
-# these differ. So the local dimension (Levina and Bickel 2004, 50 neighbours), which decides how hard HNSW's task is,
-# is 10.7, and the median cosines to the 1st, 10th and 50th neighbour are 0.82, 0.67, 0.55; in the Ray
-# documentation 11.5, and 0.88, 0.75, 0.67.
+# Parts of a unit vector: shared with its subject, shared with its page, and its own; and the number of dimensions in
+# which they differ. With these, the local dimension (Levina and Bickel 2004, 50 neighbors), which determines the
+# difficulty for HNSW, is 10.7, and the median cosines to the 1st, 10th and 50th neighbor are 0.82, 0.67, 0.55. In the
+# Ray documentation they are 11.5, and 0.88, 0.75, 0.67.
 SUBJECT, PAGE, OWN = 0.6, 0.6, 0.5
 SUBJECT_DIMENSIONS, OWN_DIMENSIONS = 32, 23
-# How many of the most frequent words no question is about.
+# So many of the most frequent words are never the subject of a question.
 STOP_RANKS = 100
 
 
@@ -62,7 +62,7 @@ class MadePage:
 
 @dataclass(frozen=True)
 class Synthetic:
-    """`chunks` chunks by `seed`; `cache` is the folder that keeps the cut pages of the archive."""
+    """`chunks` chunks from `seed`. `cache` is the folder with the chunked pages of the archive."""
 
     chunks: int
     seed: int = 1
@@ -70,7 +70,7 @@ class Synthetic:
 
     @property
     def database(self) -> str:
-        """The name of the database that holds them."""
+        """The name of their database."""
         return f"synthetic_{self.chunks}_{self.seed}"
 
     @cached_property
@@ -87,18 +87,18 @@ class Synthetic:
 
     @cached_property
     def _first_chunks(self) -> np.ndarray:
-        """The number of the chunk that each page of a copy begins with, and after the last the chunks of a copy."""
+        """The number of the first chunk of each page in a copy, followed by the copy's number of chunks."""
         return np.cumsum([0, *(len(page.chunks) for page in self.corpus.pages)])
 
     def pages(self, only: Callable[[int], bool] = lambda number: True, news: str = "") -> Iterator[MadePage]:
-        """Make the pages whose numbers are wanted; each third chunk begins with `news`."""
+        """Generate the pages with these numbers, or all. Each third chunk begins with `news`."""
         for subject in range(self.subjects):
             yield from self.pages_of(subject, only, news)
 
     def pages_of(
         self, subject: int, only: Callable[[int], bool] = lambda number: True, news: str = ""
     ) -> list[MadePage]:
-        """Make the pages of a subject."""
+        """Generate the pages of a subject."""
         first, copy_size = subject * PAGES_A_SUBJECT, len(self.corpus.pages)
         made: list[MadePage] = []
         rng = np.random.default_rng([self.seed, 0, subject])
@@ -142,11 +142,11 @@ class Synthetic:
 
     @cached_property
     def vectors(self) -> np.ndarray:
-        """float32 (chunks, 384), rows of length 1, all in memory."""
+        """All vectors in memory: float32 (chunks, 384), rows of length 1."""
         return np.concatenate([page.vectors for page in self.pages()])
 
     def questions(self, count: int) -> list[tuple[str, np.ndarray]]:
-        """Questions, each about one chunk: six of its words that are not everyone's, and a vector near its own."""
+        """Return questions about one chunk each: six of its less common words, and a vector near its own."""
         rng = np.random.default_rng([self.seed, 3])
         return [self._question(rng, subject) for subject in sorted(rng.integers(0, self.subjects, count))]
 
@@ -179,7 +179,7 @@ def _basis(seed: int, dimensions: int) -> np.ndarray:
 
 
 def _drawn(rng: np.random.Generator, count: int, basis: np.ndarray) -> np.ndarray:
-    """`count` unit vectors in the span of `basis`."""
+    """Return `count` unit vectors in the span of `basis`."""
     return _unit(rng.standard_normal((count, len(basis)), np.float32) @ basis)
 
 
@@ -187,12 +187,12 @@ def _drawn(rng: np.random.Generator, count: int, basis: np.ndarray) -> np.ndarra
 
 
 def synthetic_settings(vector_type: VectorType = "vector") -> IndexSettings:
-    """The settings of an index of synthetic chunks; no model makes their vectors."""
+    """Return the settings of an index of synthetic chunks, whose vectors come from no model."""
     return IndexSettings("none", "none", DIMENSION, vector_type=vector_type)
 
 
 def stage(store: Store, run: int, pages: Sequence[MadePage]) -> None:
-    """Save and stage pages as the tasks of a run do; a vector that is stored already is not stored again."""
+    """Save and stage pages like the tasks of a run. A vector that is already stored is not stored again."""
     store.save_pages(COLLECTION, run, [page.fetched for page in pages])
     store.stage_pages(run, [page.staged for page in pages])
     vectors = {c.embed_hash: v for page in pages for c, v in zip(page.staged.chunks, page.vectors, strict=True)}
@@ -209,20 +209,20 @@ def untimed(_name: str) -> AbstractContextManager[None]:
 
 
 def stage_all(store: Store, run: int, pages: Iterator[MadePage], timed: Timed = untimed) -> None:
-    """Stage pages, a subject's at a time, each within `timed("stage")`; making them is not."""
+    """Stage pages, one subject at a time, each in `timed("stage")`. Generating them is not counted."""
     while batch := list(itertools.islice(pages, PAGES_A_SUBJECT)):
         with timed("stage"):
             stage(store, run, batch)
 
 
 def publish(store: Store, lock: RunLock, run: int, settings: IndexSettings) -> Publication:
-    """Publish what is staged, as a run does, and make it live."""
+    """Publish the staged pages like a run, and make them live."""
     base = find_base_index(store, COLLECTION, settings)
     return publish_run(store, lock, run, settings, base, True, BuildResources("3GB", 2))
 
 
 def open_database(server: str, name: str) -> str:
-    """The URL of the database `name` on `server`, created if it is not there."""
+    """Return the URL of the database `name` on `server`, created if necessary."""
     with psycopg.connect(server, autocommit=True) as connection:
         found = connection.execute("select from pg_database where datname = %s", [name]).fetchone()
         if found is None:
@@ -231,7 +231,7 @@ def open_database(server: str, name: str) -> str:
 
 
 def prepared(server: str, synthetic: Synthetic, vector_type: VectorType = "vector") -> str:
-    """The URL of the database that holds `synthetic`, on `server`; loaded if it is not there."""
+    """Return the URL of the database with `synthetic` on `server`, loaded if necessary."""
     url = open_database(server, synthetic.database + ("_halfvec" if vector_type == "halfvec" else ""))
     with Store(url) as store:
         store.migrate()

@@ -1,4 +1,4 @@
-"""Writes a benchmark's table between its marks in a page: `<!-- bench: NAME -->` and `<!-- /bench: NAME -->`."""
+"""Writes a benchmark's table between its markers in a page: `<!-- bench: NAME -->` and `<!-- /bench: NAME -->`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,13 +7,13 @@ from pipelines.text.tables import split_between
 
 
 def write_table(page: Path, name: str, markdown: str) -> None:
-    """Replace what stands between the marks of table `name`; the rest of the page stays. Raises NoPlace."""
+    """Replace the text between the markers of table `name`. The rest of the page stays. Raises NoPlace."""
     before, after = _split(page, name)
     page.write_text(f"{before}{markdown.strip()}\n{after}", encoding="utf-8")
 
 
 def check_place(page: Path, name: str) -> None:
-    """Raise NoPlace unless the page has the marks of table `name`: before minutes of measuring, not after them."""
+    """Raise NoPlace unless the page has the markers of table `name`. Call it before minutes of measuring."""
     _split(page, name)
 
 

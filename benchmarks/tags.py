@@ -1,11 +1,11 @@
-"""Measures the tag reranker on the Ray documentation: the thresholds of the Ray assistant's study, with our retrieval.
+"""Measures the tag reranker on the Ray documentation with our retrieval, at the Ray assistant study's thresholds.
 
     python -m benchmarks.tags [--quick] [--base MODEL] [--held-out 400] [--home DIR] [--json FILE] [--write PAGE]
 
-A classifier learns the part of the documentation from the questions of `embedding_qa.json` and the corrections that
-people made (`reranker-corrections.csv`), all but a fifth whose pages and wordings it does not see. On questions of
-that fifth, the hits of the predicted part are put first from each threshold on. Reads the collection of the benchmarks,
-which is indexed the first time. `--base` takes a classifying head on a transformer instead of TF-IDF. Some minutes.
+A classifier learns the part of the documentation from the questions in `embedding_qa.json` and people's corrections
+(`reranker-corrections.csv`), except for a fifth whose pages and wordings it does not see. On questions of that fifth,
+the hits of the predicted part are put first at each threshold. Uses the benchmarks' collection, which is indexed the
+first time. `--base` uses a classification head on a transformer instead of TF-IDF. Takes some minutes.
 """
 
 from functools import partial

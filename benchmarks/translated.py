@@ -1,8 +1,9 @@
-"""Measures BM25 on translated documentation: questions whose page is among the first five chunks.
+"""Measures BM25 on translated documentation: the share of questions whose page is among the first five chunks.
 
     git clone https://github.com/fastapi/fastapi DIR && python -m benchmarks.translated DIR
 
-The German, French and Chinese pages are one mixed index; each language is also measured alone. Prints a line for each.
+The German, French and Chinese pages are one mixed index. Each language is also measured separately. Prints a line for
+each.
 """
 
 import json
@@ -24,7 +25,7 @@ INDEX = Index(1, "translated", IndexSettings(), "live", 1)
 
 
 class Chunks:
-    """Chunks as the store offers them to BM25."""
+    """Chunks with the interface that BM25 needs from the store."""
 
     def __init__(self, hits: list[Hit]) -> None:
         self.hits = hits
@@ -38,7 +39,7 @@ class Chunks:
 
 
 def read_chunks(docs: Path, language: str) -> Iterator[Hit]:
-    """Yield the sections of the pages of one language, by numbered URLs: those of the files are English words."""
+    """Yield the sections of one language's pages at numbered URLs, because the files' URLs have English words."""
     for number, file in enumerate(sorted((docs / language / "docs").rglob("*.md"))):
         page = file.relative_to(docs / language / "docs").with_suffix("").as_posix()
         for place, section in enumerate(re.split(r"^#+ ", file.read_text(), flags=re.MULTILINE)):

@@ -1,10 +1,10 @@
-"""Measures when a verified answer is given: how often rightly, how often at all, and what looking for one costs.
+"""Measures verified answers: how often they are given correctly, how often at all, and the cost of the look-up.
 
     python -m benchmarks.verified                            # the table of docs/feedback.md
     python -m benchmarks.verified --questions asked.jsonl    # prints the pairs of questions that would share an answer
     python -m benchmarks.verified --answers 200              # seconds of a question to a collection with so many
 
-Questions of odd place in questions/same-meaning.jsonl were looked at while the words were chosen, the others were not.
+Questions at odd positions in questions/same-meaning.jsonl were used for choosing the words; the others were not.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 class Embed:
-    """Embeds questions as the service does."""
+    """Embeds questions like the service."""
 
     def __init__(self, model: str) -> None:
         self._embedder = load_embedder(model)
@@ -101,7 +101,7 @@ def _score(pairs: Sequence[tuple[bool, float, str, str]], cosine: float, words: 
 
 
 def print_pairs(embed: Embed, questions: Sequence[str]) -> None:
-    """Print the pairs of users' questions of which one would get the other's answer, for a person to judge."""
+    """Print the pairs of users' questions of which one would get the other's answer, for manual review."""
     once = list({wording_key(question): question for question in questions}.values())
     vectors, meanings = asyncio.run(embed(once)), [Meaning.of(question) for question in once]
     cosines = vectors @ vectors.T
@@ -113,7 +113,7 @@ def print_pairs(embed: Embed, questions: Sequence[str]) -> None:
 
 
 def measure_cost(embed: Embed, count: int) -> None:
-    """Print the milliseconds that looking for a verified answer takes, where there are none and `count`."""
+    """Print the milliseconds of looking up a verified answer among none and among `count`."""
     asked = [row["other"][0] for row in map(json.loads, SET.read_text().splitlines())]
     questions = [f"How do I set option_{n} of part {n}?" for n in range(count - 1)] + [asked[0]]
     for name, answers in (("none", []), (f"{count:,}", questions)):

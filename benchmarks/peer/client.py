@@ -1,4 +1,4 @@
-"""Starts a library in a process and an environment of its own and calls it over pipes; measures its memory."""
+"""Starts a library in its own process and environment, calls it over pipes, and measures its memory."""
 
 import contextlib
 import json
@@ -19,11 +19,11 @@ SAMPLE_S = 0.5
 
 
 class WorkerFailed(RuntimeError):
-    """A worker ended, or a call of it failed; the message has its traceback or its last lines."""
+    """A worker died, or a call to it failed. The message has its traceback or its last lines."""
 
 
 class Worker:
-    """A script of this folder that runs under `python` and answers calls (see worker.py)."""
+    """A script in this folder that runs under `python` and answers calls (see worker.py)."""
 
     def __init__(self, python: Path, script: Path) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
@@ -60,15 +60,16 @@ class Worker:
         return reply["result"]
 
     def memory(self) -> float:
-        """Return the MB that it takes now."""
+        """Return its current memory in MB."""
         return tree_memory(self.pid)
 
 
 def make_environment(folder: Path, requirements: Path) -> Path:
-    """Return the Python of an environment with `requirements`, made once.
+    """Return the Python of an environment with `requirements`, created once.
 
-    It sees the packages that are installed here too, so that everybody has the same torch and sentence-transformers;
-    what a requirement needs in another version is installed beside them and found first. Raises CalledProcessError.
+    The environment also sees the packages installed here, so that all libraries use the same torch and
+    sentence-transformers. Packages that a requirement needs in another version are installed in the environment and
+    found first. Raises CalledProcessError.
     """
     python, stamp, wanted = folder / "bin" / "python", folder / "made-of.txt", requirements.read_text(encoding="utf-8")
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
@@ -89,7 +90,7 @@ def versions_of(requirements: Path) -> list[str]:
 
 
 def tree_memory(pid: int) -> float:
-    """Return the MB of a process and its descendants; what they share counts once (PSS)."""
+    """Return the MB of a process and its descendants. Shared memory counts once (PSS)."""
     total = 0
     for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
         try:
@@ -101,7 +102,7 @@ def tree_memory(pid: int) -> float:
 
 @contextlib.contextmanager
 def peak_memory(pid: int) -> Iterator[list[float]]:
-    """Sample `tree_memory` while the body runs; yields the list of samples."""
+    """Sample `tree_memory` during the block, and yield the list of samples."""
     samples: list[float] = []
     over = threading.Event()
 

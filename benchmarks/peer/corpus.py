@@ -1,4 +1,4 @@
-"""A published index as files that other libraries read: chunks, vectors, questions with their vectors."""
+"""Exports a published index to files for other libraries: chunks, vectors, questions with their vectors."""
 
 import json
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Corpus:
 
 
 def export(parent: Path, url: str, collection: str, questions: Callable[[], Questions]) -> Corpus:
-    """Write the files of a live index below `parent`, once for each of its revisions."""
+    """Write the files of a live index below `parent`, once per revision."""
     with Store(url) as store:
         index = store.live_index(collection)
         folder = parent / f"{collection}-{index.id}-{index.revision}"
@@ -55,7 +55,7 @@ def _write_chunks(store: Store, index: int, folder: Path) -> None:
     with store.scan_chunks(index) as (_, hits), (folder / "chunks.jsonl").open("w", encoding="utf-8") as lines:
         ordered = []
         for hit in hits:
-            # As the chunker joins them: what the embedding model read.
+            # Joined like in the chunker: the input of the embedding model.
             path = " > ".join(dict.fromkeys((hit.title, *hit.headings)))
             text = f"{path}\n{plain_of(hit)}".lstrip("\n")
             print(json.dumps({"id": hit.chunk_id, "text": text, "source": hit.source}), file=lines)

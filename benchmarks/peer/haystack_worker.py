@@ -1,7 +1,7 @@
-"""Haystack: a document embedder and writer into PgvectorDocumentStore, hybrid retrieval from it by a pipeline.
+"""Runs Haystack: embeds and writes documents into PgvectorDocumentStore, and retrieves with a hybrid pipeline.
 
-Set up as its documentation does: HNSW, ten hits by vectors and ten by Postgres' full-text search, reciprocal rank
-fusion; a CacheChecker, so that a second run skips what did not change.
+Follows its documentation: HNSW, ten hits by vectors and ten by Postgres' full-text search, reciprocal rank fusion, and
+a CacheChecker, so that a second run skips unchanged documents.
 """
 
 import os
@@ -43,7 +43,7 @@ def as_document(chunk: dict[str, str], vector: list[float] | None = None) -> Doc
 
 
 def ingest(url: str, corpus: str, model: str, state: str) -> int:
-    """Bring the table up to date with the corpus; return how many chunks were embedded."""
+    """Update the table to match the corpus, and return the number of embedded chunks."""
     store = document_store(url)
     documents = {chunk["id"]: as_document(chunk) for chunk in read_chunks(Path(corpus))}
     missing = CacheChecker(store, "id").run(items=list(documents))["misses"]
@@ -59,20 +59,20 @@ def ingest(url: str, corpus: str, model: str, state: str) -> int:
 
 
 def load(url: str, corpus: str) -> None:
-    """Fill the table with the corpus and its vectors; build HNSW afterwards, which is faster."""
+    """Fill the table with the corpus and its vectors, and build HNSW afterwards, which is faster."""
     store, folder, documents = document_store(url, hnsw=False), Path(corpus), []
     for chunk, vector in zip(read_chunks(folder), read_vectors(folder), strict=True):
         documents.append(as_document(chunk, vector.tolist()))
         if len(documents) == 2_000:
             store.write_documents(documents, DuplicatePolicy.OVERWRITE)
             documents.clear()
-    if documents:  # it fails for none
+    if documents:  # it fails for an empty list
         store.write_documents(documents, DuplicatePolicy.OVERWRITE)
     document_store(url).count_documents()
 
 
 def open_searches(name: str, url: str, corpus: str, model: str, clients: int, k: int, depth: int) -> None:
-    """Open a pipeline for each client, as a document store has one connection; with `model` "" by known vectors."""
+    """Open a pipeline per client, because a document store has one connection. An empty `model` uses known vectors."""
     known = {} if model else read_questions(Path(corpus))
     opened.add(name, [make_search(url, known, model, k, depth) for _ in range(clients)])
 

@@ -1,4 +1,4 @@
-"""Measures how long each library takes from documents to a searchable index, and again where nothing changed."""
+"""Measures each library's time from documents to a searchable index, and for a second run without changes."""
 
 import json
 import os
@@ -22,9 +22,9 @@ Figures = dict[str, float]
 def ingest_figures(
     bench: Bench, pages: Path, ours: Mapping[str, Sequence[str]], count: int
 ) -> dict[str, dict[str, Any]]:
-    """Return for each library the medians over `count` rounds, and the seconds of every round.
+    """Return each library's medians over `count` rounds, and the seconds of every round.
 
-    `ours` are the flags of `raydex index` by the name in the table. Seconds are from the start of a process to its end.
+    `ours` are flags of `raydex index` by their name in the table. Seconds are from a process's start to its end.
     """
     corpus = cut(bench, pages)
     ways: dict[str, Callable[[], Figures]] = {}
@@ -45,7 +45,7 @@ def ingest_figures(
 
 
 def cut(bench: Bench, pages: Path) -> Corpus:
-    """Return the chunks that Raydex cuts from a folder of pages; they are indexed to have them."""
+    """Return the chunks that Raydex makes of a folder of pages, by indexing them."""
     collection = f"peers-{pages.name}"
     index(bench, bench.owner, pages, collection, ("--model", MODEL))
     return export(bench.folder, bench.owner, collection, lambda: bench.embed(["nothing is asked of it"]))
@@ -60,7 +60,7 @@ def ours_once(bench: Bench, pages: Path, flags: Sequence[str]) -> Figures:
 
 
 def index(bench: Bench, url: str, pages: Path, collection: str, flags: Sequence[str]) -> tuple[float, float, int]:
-    """Run `raydex index`; return its seconds, its peak memory in MB and the number of chunks."""
+    """Run `raydex index`, and return its seconds, its peak memory in MB and the number of chunks."""
     where = ["--collection", collection, "--path", str(pages), "--base-url", common.BASE_URL, "--json"]
     environment = {**os.environ, "RAYDEX_HOME": str(bench.home), "DATABASE_URL": url, "PYTHONPATH": str(common.ROOT)}
     began = time.perf_counter()

@@ -1,7 +1,7 @@
-"""LlamaIndex: IngestionPipeline into PGVectorStore, QueryFusionRetriever over HNSW and BM25 in memory.
+"""Runs LlamaIndex: IngestionPipeline into PGVectorStore, QueryFusionRetriever over HNSW and BM25 in memory.
 
-Set up as its documentation does: HNSW with m 16, ef_construction 64, ef_search 40; reciprocal rank fusion of ten hits
-each; a document store on disk, so that a second run skips what did not change.
+Follows its documentation: HNSW with m 16, ef_construction 64, ef_search 40, reciprocal rank fusion of ten hits each,
+and a document store on disk, so that a second run skips unchanged documents.
 """
 
 from pathlib import Path
@@ -21,14 +21,14 @@ from llama_index.vector_stores.postgres import PGVectorStore
 from worker import Opened, read_chunks, read_questions, read_vectors, serve
 
 HNSW = {"hnsw_m": 16, "hnsw_ef_construction": 64, "hnsw_ef_search": 40, "hnsw_dist_method": "vector_cosine_ops"}
-# Texts the model reads at once, as many as sentence-transformers by default; LlamaIndex has 10, which is slower.
+# Texts per model call, as in sentence-transformers by default. LlamaIndex's default of 10 is slower.
 BATCH = 32
 TABLE = "chunks"
 opened = Opened()
 
 
 class KnownVectors(BaseEmbedding):
-    """An embedding model that has the vectors of its questions ready."""
+    """An embedding model that knows its questions' vectors in advance."""
 
     _vectors: dict[str, list[float]] = PrivateAttr()
 
@@ -70,13 +70,13 @@ def as_node(kind: type[TextNode], chunk: dict[str, str]) -> TextNode:
 
 
 def ingest(url: str, corpus: str, model: str, state: str) -> int:
-    """Bring the table up to date with the corpus; return how many chunks were embedded."""
+    """Update the table to match the corpus, and return the number of embedded chunks."""
     pipeline = IngestionPipeline(
         transformations=[HuggingFaceEmbedding(model_name=model, device="cpu", embed_batch_size=BATCH)],
         vector_store=vector_store(url),
         docstore=SimpleDocumentStore(),
         docstore_strategy=DocstoreStrategy.UPSERTS,
-        disable_cache=True,  # it would keep every vector a second time, as JSON
+        disable_cache=True,  # it would store every vector a second time, as JSON
     )
     if Path(state).exists():
         pipeline.load(state)
@@ -86,7 +86,7 @@ def ingest(url: str, corpus: str, model: str, state: str) -> int:
 
 
 def load(url: str, corpus: str) -> None:
-    """Fill the table with the corpus and its vectors; build HNSW afterwards, which is faster."""
+    """Fill the table with the corpus and its vectors, and build HNSW afterwards, which is faster."""
     store, folder, nodes = vector_store(url, hnsw=False), Path(corpus), []
     for chunk, vector in zip(read_chunks(folder), read_vectors(folder), strict=True):
         nodes.append(as_node(TextNode, chunk))
@@ -99,7 +99,7 @@ def load(url: str, corpus: str) -> None:
 
 
 def open_searches(name: str, url: str, corpus: str, model: str, clients: int, k: int, depth: int) -> None:
-    """Open the retriever; with `model` "" by the known vectors of the questions."""
+    """Open the retriever. An empty `model` uses the questions' known vectors."""
     folder = Path(corpus)
     embed = HuggingFaceEmbedding(model_name=model, device="cpu") if model else KnownVectors(read_questions(folder))
     index = VectorStoreIndex.from_vector_store(vector_store(url, clients), embed_model=embed)
@@ -122,7 +122,7 @@ _bm25: dict[Any, BM25Retriever] = {}
 
 
 def bm25(folder: Path, depth: int) -> BM25Retriever:
-    """Return the BM25 retriever of a corpus, built once."""
+    """Return a corpus's BM25 retriever, built once."""
     if (folder, depth) not in _bm25:
         nodes = [as_node(TextNode, chunk) for chunk in read_chunks(folder)]
         _bm25[folder, depth] = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=depth)

@@ -1,4 +1,4 @@
-"""Measures how long each library takes from a question to its hits, with how much memory, and how good the hits are."""
+"""Measures each library's time from a question to its hits, its memory, and the quality of the hits."""
 
 import statistics
 import sys
@@ -18,16 +18,16 @@ from pipelines.evaluation.dataset import read_dataset
 from pipelines.evaluation.metrics import HitSources, retrieval_score
 
 K = 9
-# Hits that each leg of a peer brings to the fusion.
+# Hits from each leg of a peer for the fusion.
 DEPTH = 10
-# Questions of a round by the number of clients; every round has its own.
+# Questions per round by number of clients. Every round has its own.
 ASKED = {1: 100, 8: 160}
-# By the model, or by known vectors, so that the model's time is not in it.
+# Vectors from the model, or known vectors, which exclude the model's time.
 EMBEDDED, KNOWN = "embedded", "known"
 
 
 class Searches:
-    """The searches of all libraries over one corpus, each in its worker."""
+    """All libraries' searches over one corpus, each in its worker."""
 
     def __init__(self, bench: Bench, corpus: Corpus, modes: Sequence[str], depth: int = DEPTH) -> None:
         self._bench, self._corpus, self._modes, self._depth = bench, corpus, modes, depth
@@ -57,7 +57,7 @@ class Searches:
             self.workers[name].call("open", name=mode, model=model if mode == EMBEDDED else "", **given)
 
     def measure(self, rounds: int) -> dict[str, Any]:
-        """Return the figures of each mode and number of clients by library, and the memory of each."""
+        """Return the figures of each mode and number of clients by library, and each library's memory."""
         questions = iter(self._corpus.questions)
         figures: dict[str, Any] = {}
         for mode in self._modes:
@@ -69,9 +69,10 @@ class Searches:
         return figures
 
     def _rounds(self, mode: str, clients: int, parts: Sequence[Sequence[str]]) -> dict[str, Any]:
-        """Ask each part of the questions of every library in turn.
+        """Ask every library each part of the questions in turn.
 
-        Before that all are asked once, so that Postgres has in memory what it will read: no library keeps results.
+        Before that, all questions are asked once, so that Postgres has the needed data in memory: no library caches
+        results.
         """
         asked = [name for name in self.workers if mode == EMBEDDED or name != OURS_FP32]
         for name in asked:
@@ -99,7 +100,7 @@ class Searches:
 
 
 def _summary(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return medians over rounds: ms of a question, questions per second; and the p50 of each round."""
+    """Return medians over rounds (ms per question, questions per second), and the p50 of each round."""
     p50 = [float(np.quantile(one["seconds"], 0.5)) * 1000 for one in rounds]
     p95 = [float(np.quantile(one["seconds"], 0.95)) * 1000 for one in rounds]
     rate = [len(one["seconds"]) / one["wall"] for one in rounds]

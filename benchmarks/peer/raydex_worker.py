@@ -1,4 +1,4 @@
-"""Raydex: hybrid retrieval by its Retriever from a published index."""
+"""Runs Raydex: hybrid retrieval by its Retriever from a published index."""
 
 import sys
 from pathlib import Path
@@ -20,9 +20,10 @@ opened = Opened()
 
 
 class KnownVectors:
-    """An embedder that has the vectors of its questions ready.
+    """An embedder that knows its questions' vectors in advance.
 
-    A question that the retriever words anew, its spelling corrected, gets that of another: the search takes as long.
+    A question that the retriever rewords, such as a corrected spelling, gets another question's vector: the search
+    takes as long.
     """
 
     def __init__(self, vectors: dict[str, list[float]]) -> None:
@@ -39,7 +40,7 @@ class KnownVectors:
 def open_searches(
     name: str, url: str, corpus: str, model: str, clients: int, k: int, home: str, collection: str
 ) -> None:
-    """Open the retriever with the default settings; with `model` "" by the known vectors of the questions."""
+    """Open the retriever with the default settings. An empty `model` uses the questions' known vectors."""
     settings, store = AnswerSettings(home=Path(home), collection=collection), Store(url)
     embedder: QueryEmbedder = make_embedder(settings, model) if model else KnownVectors(read_questions(Path(corpus)))
     retriever = Retriever(

@@ -1,4 +1,4 @@
-"""What the measurements beside other libraries share: the database server, environments, the model, workers."""
+"""Sets up comparisons with other libraries: the database server, environments, the model, workers."""
 
 import os
 import subprocess
@@ -24,13 +24,13 @@ from pipelines.records import IndexSettings
 
 MODEL = "all-MiniLM-L6-v2"
 OURS, OURS_FP32 = "Raydex", "Raydex, fp32"
-# The models of Raydex: the peers' weights, in int8 where it would take them so by default, and as the peers have them.
+# Raydex's models: the peers' weights in int8, if int8 would be its default here, and as the peers have them.
 OURS_MODELS = {OURS: choose_model(AUTO).replace(IndexSettings().model, MODEL), OURS_FP32: MODEL}
 PEERS = {"LlamaIndex": "llamaindex", "Haystack": "haystack"}
 
 
 class Bench:
-    """A home with its running database server at `url`, the peers' environments below it, and the model's folder."""
+    """A home folder with its database server at `url`, the peers' environments below it, and the model's folder."""
 
     def __init__(self, home: Path, url: str) -> None:
         self.home, self.owner = home, url
@@ -60,18 +60,18 @@ class Bench:
     # -- databases
 
     def url(self, database: str) -> str:
-        """Return the URL of a database for the server's superuser: the extension's types have to be created."""
+        """Return a database's URL for the server's superuser, who must create the extension's types."""
         return urlsplit(self._server)._replace(path=f"/{database}").geturl()
 
     def execute(self, statement: str) -> list[Any]:
-        """Execute a statement on the server; return its rows."""
+        """Execute a statement on the server and return its rows."""
         with psycopg.connect(self._server, autocommit=True) as connection:
             cursor = connection.execute(statement)  # type: ignore[call-overload]
             return list(cursor.fetchall()) if cursor.description else []
 
     @contextmanager
     def fresh_database(self) -> Iterator[str]:
-        """Yield the URL of an empty database; drop it at the end."""
+        """Yield the URL of an empty database, and drop it at the end."""
         name = f"peers_{os.getpid()}_{time.monotonic_ns()}"
         self.execute(f"create database {name}")
         try:
@@ -80,13 +80,13 @@ class Bench:
             self.execute(f"drop database {name} with (force)")
 
     def loaded_database(self, name: str, corpus: Path) -> str:
-        """Return the URL of the database in which the peer `name` holds the corpus; load it the first time."""
+        """Return the URL of the database into which the peer `name` has loaded the corpus. Loads it the first time."""
         database = f"peers_{PEERS[name]}_{corpus.parent.name}_{corpus.name}".replace("-", "_")
         if not self.execute(f"select 1 from pg_database where datname = '{database}'"):
             making = f"{database}_part"
             self.execute(f"drop database if exists {making}")
             self.execute(f"create database {making}")
-            # More than their documentation does: with the default of 64 MB the build of HNSW takes far longer.
+            # This exceeds their documentation: with the default of 64 MB, building HNSW takes far longer.
             self.execute(f"alter database {making} set maintenance_work_mem = '1GB'")
             print(f"loading {corpus.name} into {name} (once)", file=sys.stderr, flush=True)
             with self.start(name) as worker:

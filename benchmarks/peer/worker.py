@@ -1,7 +1,7 @@
-"""Answers calls as JSON lines over pipes: one library in a process and an environment of its own.
+"""Answers calls as JSON lines over pipes, with one library in its own process and environment.
 
-A call is `{"do": NAME, …arguments}`, its reply `{"result": …}` or `{"error": TRACEBACK}`. What the library prints goes
-to standard error. Needs the standard library and numpy alone, as it runs in the environments of others.
+A call is `{"do": NAME, …arguments}`, and its reply `{"result": …}` or `{"error": TRACEBACK}`. The library's output goes
+to standard error. Uses only the standard library and numpy, because it runs in the environments of other libraries.
 """
 
 import json
@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-# Finds hits for a question: their sources, best first.
+# Returns a question's hits: their sources, best first.
 Search = Callable[[str], list[str]]
 
 
 def serve(functions: Mapping[str, Callable[..., Any]]) -> None:
-    """Answer calls of `functions` until standard input ends."""
+    """Answer calls to `functions` until standard input ends."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     for line in sys.stdin:
@@ -34,9 +34,9 @@ def serve(functions: Mapping[str, Callable[..., Any]]) -> None:
 
 
 def ask(searches: Sequence[Search], questions: Sequence[str], pool: ThreadPoolExecutor) -> dict[str, Any]:
-    """Ask `questions` by as many clients as there are `searches`, each again as soon as it is answered.
+    """Ask `questions` with as many clients as there are `searches`, each again as soon as it is answered.
 
-    Returns the seconds of each question, and of all together.
+    Returns each question's seconds, and the total seconds.
     """
     queue = iter(questions)
     began = time.perf_counter()
@@ -59,14 +59,14 @@ def _seconds(search: Search, question: str) -> float:
 
 
 class Opened:
-    """The searches that were opened, by name; a worker's functions `ask`, `hits` and `memory`."""
+    """The opened searches by name, and a worker's functions `ask`, `hits` and `memory`."""
 
     def __init__(self) -> None:
         self._searches: dict[str, list[Search]] = {}
         self._pool = ThreadPoolExecutor(64)
 
     def add(self, name: str, searches: Sequence[Search]) -> None:
-        """Keep `searches`, one for each client that may ask at once."""
+        """Add `searches`, one for each concurrent client."""
         self._searches[name] = list(searches)
 
     def ask(self, name: str, questions: Sequence[str], clients: int) -> dict[str, Any]:
@@ -81,17 +81,17 @@ class Opened:
 
 
 def read_chunks(folder: Path) -> Iterator[dict[str, str]]:
-    """The chunks of a corpus: id, text as the model reads it, source."""
+    """Return the chunks of a corpus: id, text as the model reads it, source."""
     with (folder / "chunks.jsonl").open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def read_vectors(folder: Path) -> np.ndarray:
-    """Return the vectors of the chunks, in their order."""
+    """Return the chunks' vectors in order."""
     return np.load(folder / "vectors.npy", mmap_mode="r")
 
 
 def read_questions(folder: Path) -> dict[str, list[float]]:
-    """Return the questions of a corpus with their vectors."""
+    """Return a corpus's questions with their vectors."""
     texts = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
     return dict(zip(texts, np.load(folder / "question_vectors.npy").tolist(), strict=True))

@@ -1,1 +1,1 @@
-"""What a person sees of a page of documentation, and how far Raydex's reading of it agrees."""
+"""Compares the visible content of documentation pages with Raydex's reading of them."""

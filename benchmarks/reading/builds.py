@@ -1,10 +1,10 @@
-"""Builds the sites of `reading_builds.yaml`: a repository at a commit, the generator from its registry, a command.
+"""Builds the sites in `reading_builds.yaml`: a repository at a commit, a generator from its registry, a command.
 
-Each build has a folder of the cache, named after its entry: `work/` is the checkout, `site/` what the generator wrote,
-`done` is written last, so a build that is finished is never made again, and one whose entry changed is. Tools of
-Python are in one virtual environment for each set of packages.
+Each build has a folder in the cache, named after its entry: `work/` is the checkout, `site/` is the generator's output,
+and `done` is written last. So a finished build is never repeated, unless its entry changes. Python tools share one
+virtual environment per set of packages.
 
-A checkout comes by `git fetch`. Where the host can't be reached, Git's own `url.FOLDER.insteadOf` leads to a clone.
+A checkout is made by `git fetch`. If the host is unreachable, Git's own `url.FOLDER.insteadOf` can point to a clone.
 """
 
 import hashlib
@@ -24,22 +24,22 @@ import yaml
 
 BUILDS = Path(__file__).parents[1] / "reading_builds.yaml"
 INSTALL_S, BUILD_S = 1200, 1800
-NICE = 10  # what runs at a lower priority than the rest of the machine
-MEMORY = "--max-old-space-size=3000"  # MB of a Node process
+NICE = 10  # builds run at a lower priority than other processes
+MEMORY = "--max-old-space-size=3000"  # MB for a Node process
 
 
 class NoBuild(RuntimeError):
-    """A site that can't be built here."""
+    """A site that cannot be built here."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """An entry of the table: `folder` is read as sources, `base` is the path that its root has on the site.
+    """An entry of the table. `folder` is read as sources, and `base` is the path of its root on the site.
 
-    `needs` are commands that must be there, `pip` and `npm` packages to install, `files` texts to write into the
-    checkout; then the commands of `build` run in its folder `inside`, with `$SITE` as the folder to write to, or the
-    site is in `built` afterwards. `only` is what the path of a page matches on the site, `without` what it does not:
-    `why` says what is left out.
+    `needs` are required commands, `pip` and `npm` packages to install, and `files` texts to write into the checkout.
+    Then the commands in `build` run in its folder `inside`, with `$SITE` as the output folder; otherwise the site is in
+    `built` afterwards. `only` matches the paths of compared pages on the site, `without` the excluded ones, and `why`
+    explains the exclusion.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Build:
 
     @property
     def kind(self) -> str:
-        """The generator without what stands in brackets: its theme."""
+        """The generator's name without the theme in parentheses."""
         return self.generator.partition(" (")[0]
 
     def counts(self, path: str) -> bool:
@@ -71,7 +71,7 @@ class Build:
 
     @property
     def key(self) -> str:
-        """The name of its folder: another recipe has another one."""
+        """The name of its folder, which depends on the recipe."""
         recipe = {key: value for key, value in asdict(self).items() if key not in _NO_RECIPE}
         return f"{self.name}-{hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:8]}"
 
@@ -81,7 +81,7 @@ _NO_RECIPE = ("generator", "folder", "base", "prefix", "built", "only", "without
 
 @dataclass(frozen=True)
 class Built:
-    """A site that was built: the folder of its sources, and the folder of its pages."""
+    """A built site: the folder of its sources, and the folder of its pages."""
 
     build: Build
     work: Path
@@ -94,13 +94,13 @@ class Built:
 
 
 def all_builds() -> list[Build]:
-    """Return the entries of the table beside this package."""
+    """Return the entries of the table next to this package."""
     table: dict[str, dict[str, Any]] = yaml.safe_load(BUILDS.read_text("utf-8"))
     return [Build(name, **entry) for name, entry in table.items()]
 
 
 def built(build: Build, cache: Path) -> Built:
-    """Return a site, built into `cache` unless it is there. Raises NoBuild with the reason."""
+    """Return a site, built into `cache` if necessary. Raises NoBuild with the reason."""
     place = cache / "builds" / build.key
     site = place / "work" / build.built if build.built else place / "site"
     done = Built(build, place / "work", site)
@@ -165,7 +165,7 @@ def _environment(build: Build, cache: Path, place: Path) -> dict[str, str]:
 
 
 def _tools(packages: Sequence[str], cache: Path) -> Path:
-    """Return a virtual environment with these packages, made once."""
+    """Return a virtual environment with these packages, created once."""
     place = cache / "tools" / hashlib.sha256("\n".join(sorted(packages)).encode()).hexdigest()[:12]
     if not (place / "done").exists():
         shutil.rmtree(place, ignore_errors=True)
@@ -177,7 +177,7 @@ def _tools(packages: Sequence[str], cache: Path) -> Path:
 
 
 def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path, seconds: int) -> None:
-    """Run a command at low priority with its output in `log`. Raises NoBuild with the last line that it wrote."""
+    """Run a command at low priority with its output in `log`. Raises NoBuild with the last output line."""
     shown = command[-1] if command[0] == "bash" else " ".join(command)
     print(f"  {shown[:110]}", file=sys.stderr, flush=True)
     nice = ["nice", "-n", str(max(0, NICE - os.nice(0)))] if shutil.which("nice") else []

@@ -1,4 +1,4 @@
-"""Opens pages in Chromium and asks each what a reader sees; keeps the answers, which cost most of the time."""
+"""Opens pages in Chromium, extracts their visible content, and caches it, because rendering takes most of the time."""
 
 import asyncio
 import hashlib
@@ -18,9 +18,9 @@ AT_ONCE, START_S, LOAD_S, SETTLE_MS = 3, 120.0, 60.0, 50
 
 
 class Chromium:
-    """Renders pages in one browser, which starts at the first page that it has not rendered before.
+    """Renders pages in one browser, which starts at the first page that is not cached.
 
-    What a page showed is kept in `cache`, and found again while the file and the script are the same.
+    A page's content is stored in `cache`, and reused while the file and the script are unchanged.
     """
 
     def __init__(self, cache: Path) -> None:
@@ -43,7 +43,7 @@ class Chromium:
         self._loop.close()
 
     def shown(self, pages: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
-        """Return what a reader sees at each URL of `pages`, whose files are these; `error` where none could be had."""
+        """Return the visible content at each URL of `pages`, given their files, or `error` if there is none."""
         keys = {url: self._key(file) for url, file in pages.items()}
         todo = [url for url, key in keys.items() if not (self.cache / key).exists()]
         if todo:

@@ -1,7 +1,7 @@
-"""Compares what a reader is shown with what was read: words, order, code lines, cells, superscripts, targets.
+"""Compares the visible content with Raydex's reading: words, order, code lines, cells, superscripts, targets.
 
-Words are aligned as sequences. The same letters with other gaps ("H 2 O") are no missing words but `spaced`; words that
-stand elsewhere, at least three in a row, are `moved`. Optional words are neither missing nor too many.
+Words are aligned as sequences. Equal letters with different spaces ("H 2 O") are `spaced` instead of missing. Words at
+another position, at least three in a row, are `moved`. Optional words count neither as missing nor as extra.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
-RUN = 3  # words in a row that stand in both texts, at another place: fewer meet by chance
+RUN = 3  # words in a row in both texts at different positions: fewer match by chance
 EXAMPLES = 12
 _WORD = re.compile(r"\w+")
 _RAISED = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿⁱ]+")
@@ -22,19 +22,19 @@ _SPACE = re.compile(r"[\s|]+")
 
 
 class Share(NamedTuple):
-    """How many of how many are right."""
+    """A count of correct items and a total."""
 
     right: int = 0
     of: int = 0
 
     def __add__(self, other: object) -> "Share":
-        """Return both counted together."""
+        """Return the sum of both."""
         assert isinstance(other, Share)
         return Share(self.right + other.right, self.of + other.of)
 
     @property
     def share(self) -> float:
-        """From 0 to 1; 1 of none."""
+        """A value from 0 to 1, and 1 for an empty total."""
         return self.right / self.of if self.of else 1.0
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ NOTHING = Share()
 
 @dataclass(frozen=True)
 class Shown:
-    """What a reader sees: lines as (text, is optional), code lines, rows of tables, (base, superscript), targets."""
+    """A page's visible content: lines as (text, is optional), code lines, table rows, (base, superscript), targets."""
 
     lines: Sequence[tuple[str, bool]]
     code: Sequence[str] = ()
@@ -57,7 +57,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Read:
-    """What was read: headings and blocks in order as (text, is optional), lines of code and tables, and links."""
+    """Raydex's reading: headings and blocks in order as (text, is optional), lines of code and tables, and links."""
 
     parts: Sequence[tuple[str, bool]]
     code: Sequence[str] = ()
@@ -66,13 +66,13 @@ class Read:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text."""
         return "\n".join(text for text, _ in self.parts)
 
 
 @dataclass
 class Comparison:
-    """The figures of a page or, added up, of a site; `missing` and `extra` are runs of words to look at."""
+    """The figures of a page, or their sum for a site. `missing` and `extra` are runs of words for inspection."""
 
     recall: Share = NOTHING
     precision: Share = NOTHING
@@ -95,7 +95,7 @@ class Comparison:
 
     @property
     def lost(self) -> int:
-        """Words that are missing or too many."""
+        """The number of missing and extra words."""
         return self.recall.of - self.recall.right + self.precision.of - self.precision.right
 
     def as_json(self) -> dict[str, Any]:
@@ -108,13 +108,13 @@ FIGURES = ("recall", "precision", "order", "code", "cells", "raised", "targets")
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text; a superscript is a word of its own."""
+    """Return a text's words. A superscript is a separate word."""
     text = _RAISED.sub(lambda found: f"^{found[0]}", _UNSEEN.sub("", text))
     return _WORD.findall(unicodedata.normalize("NFKC", text).replace("_", " "))
 
 
 def squeezed(text: str) -> str:
-    """Return a text without white space, bars and what nobody sees."""
+    """Return a text without white space, bars and invisible characters."""
     return _SPACE.sub("", _UNSEEN.sub("", unicodedata.normalize("NFKC", text)))
 
 
@@ -171,7 +171,7 @@ def _compare_words(shown: _Words, read: _Words) -> Comparison:
 
 
 def _joined(lost: list[tuple[int, int]], added: list[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
-    """Return the gaps of an alignment; those that touch are one."""
+    """Return the gaps of an alignment, with adjacent ones merged."""
     gaps: list[tuple[int, int, int, int]] = []
     for (start, end), (begin, stop) in zip(lost, added, strict=True):
         if gaps and gaps[-1][1] == start and gaps[-1][3] == begin:
@@ -184,9 +184,9 @@ def _joined(lost: list[tuple[int, int]], added: list[tuple[int, int]]) -> list[t
 def _without_same_letters(
     theirs: list[str], ours: list[str], gaps: Iterable[tuple[int, int, int, int]]
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], int]:
-    """Take from both sides of each gap what has the same letters; return the rest, and how many words that were.
+    """Remove parts with equal letters from both sides of each gap. Return the rest, and the number of removed words.
 
-    A part that is written as one word by one side and as several by the other may lie anywhere in a gap.
+    Such a part, which is one word on one side and several on the other, may be anywhere in a gap.
     """
     lost: list[tuple[int, int]] = []
     added: list[tuple[int, int]] = []
@@ -204,13 +204,13 @@ def _without_same_letters(
     return [pair for pair in lost if pair[0] < pair[1]], [pair for pair in added if pair[0] < pair[1]], spaced
 
 
-_REACH = 60  # words in which a part with the same letters is looked for
+_REACH = 60  # words in which a part with equal letters is searched
 
 
 def _same_letters(
     theirs: list[str], start: int, end: int, ours: list[str], begin: int, stop: int
 ) -> tuple[int, int, int, int] | None:
-    """Return the first part of both sides that has the same letters and more than one word on one side."""
+    """Return the first part of both sides with equal letters that has more than one word on one side."""
     for first in range(start, min(end, start + _REACH)):
         for one in range(begin, min(stop, begin + _REACH)):
             a, b = theirs[first], ours[one]
@@ -234,7 +234,7 @@ def _same_letters(
 def _moved(
     theirs: list[str], ours: list[str], lost: list[tuple[int, int]], added: list[tuple[int, int]]
 ) -> tuple[set[int], set[int]]:
-    """Return the places in both texts of the words that stand in both, in runs, at different places."""
+    """Return the positions in both texts of words that occur in both, in runs, at different positions."""
     runs: dict[tuple[str, ...], list[int]] = {}
     for begin, stop in added:
         for place in range(begin, stop - RUN + 1):
@@ -252,7 +252,7 @@ def _moved(
 
 
 def _runs(text: list[str], places: list[int]) -> list[str]:
-    """Return the longest runs of words at `places`, with a word around each, longest first."""
+    """Return the longest runs of words at `places`, with one more word on either side, longest first."""
     runs: list[list[int]] = []
     for place in places:
         if runs and runs[-1][-1] == place - 1:
@@ -272,7 +272,7 @@ def _example(text: list[str], start: int, end: int) -> str:
 
 
 def _code(shown: Iterable[str], read: Iterable[str], wrong: list[str]) -> Share:
-    """Count the lines that stand as lines of code in both, whatever their indentation."""
+    """Count the lines that are code lines in both, ignoring indentation."""
     have = Counter(filter(None, map(squeezed, read)))
     right = of = 0
     for line in shown:
@@ -288,7 +288,7 @@ def _code(shown: Iterable[str], read: Iterable[str], wrong: list[str]) -> Share:
 
 
 def _cells(tables: Iterable[Sequence[Sequence[str]]], read: Read, wrong: list[str]) -> Share:
-    """Count the cells that stand in a row with the other cells of their row."""
+    """Count the cells that are in one row with the other cells of their row."""
     whole, rows = squeezed(read.text), [squeezed(row) for row in read.rows]
     right = of = 0
     for row in (row for table in tables for row in table):
@@ -308,7 +308,7 @@ def _cells(tables: Iterable[Sequence[Sequence[str]]], read: Read, wrong: list[st
 
 
 def _raised(shown: Sequence[tuple[str, str]], text: str, wrong: list[str]) -> Share:
-    """Count the superscripts that are not glued to what they stand at."""
+    """Count the superscripts that are not joined to their base."""
     plain = _RAISED.sub(lambda found: "^" + unicodedata.normalize("NFKC", found[0]), _UNSEEN.sub("", text))
     right = 0
     for base, power in shown:

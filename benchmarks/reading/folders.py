@@ -1,7 +1,7 @@
-"""Reads a folder of sources as a run does, up to its documents, and a folder that a generator wrote as its site.
+"""Reads a source folder like a run, up to its documents, and a generator's output folder as its site.
 
-Knows no generator. The site's folder is what a static host serves: `a/index.html` at `a/` (and `a`, which redirects),
-`a.html` at that name, and at `a` if the site links to one of its files so.
+Knows no generator. The site's folder is the content of a static host: `a/index.html` at `a/` (and `a`, which
+redirects), `a.html` at that name, and at `a` if the site links to one of its files that way.
 """
 
 import re
@@ -21,14 +21,14 @@ from pipelines.indexing.folders.files import save_files
 from pipelines.page.tree import Document, List, Node, Paragraph, Span, leaves_of
 from pipelines.records import Page
 
-HOST = "https://docs.example.org/"  # where every site of the corpus is published
+HOST = "https://docs.example.org/"  # the URL at which every site of the corpus is published
 NO_PAGE = re.compile(r"(^|/)(404|search|genindex|py-modindex|modindex|print|toc)(\.html|/index\.html)$")
 _MOVED = re.compile(rb"http-equiv=[\"']?refresh", re.IGNORECASE)
 
 
 @dataclass
 class _Kept:
-    """Takes the pages that a folder saves; stands for the database."""
+    """Collects the pages that a folder saves, instead of the database."""
 
     pages: list[FetchedPage] = field(default_factory=list)
 
@@ -43,7 +43,7 @@ class _Kept:
 
 
 def pages_of_sources(folder: Path, base_url: str) -> tuple[list[Page], str]:
-    """Return the pages that `raydex index FOLDER --base-url URL` saves, and the generator that it recognises."""
+    """Return the pages that `raydex index FOLDER --base-url URL` saves, and the generator that it recognizes."""
     settings = Folder(path=str(folder), base_url=base_url).recognised()
     kept = _Kept()
     save_files(settings, settings.files(), kept, "", 0)  # type: ignore[arg-type]
@@ -52,7 +52,7 @@ def pages_of_sources(folder: Path, base_url: str) -> tuple[list[Page], str]:
 
 
 def without_contents(document: Document) -> Document:
-    """Return a page without its own table of contents: lists whose links all lead into the page. It is layout."""
+    """Return a page without its own table of contents (lists whose links all lead into the page), which is layout."""
     sections = (
         replace(section, content=[node for node in section.content if not _is_contents(node, document.url)])
         for section in document.sections
@@ -69,7 +69,7 @@ def _is_contents(node: Node, url: str) -> bool:
 
 @dataclass(frozen=True)
 class BuiltPage:
-    """A file of a built site: the URL that the site itself gives it, and the page."""
+    """A file of a built site: its URL on the site, and the page."""
 
     path: str
     url: str
@@ -77,13 +77,13 @@ class BuiltPage:
 
     @cached_property
     def ids(self) -> frozenset[str]:
-        """The places in the page that a fragment can lead to."""
+        """The fragments that exist in the page."""
         root = _parsed(self.file)
         return frozenset(map(str, root.xpath("//@id | //a/@name"))) if root is not None else frozenset()
 
     @property
     def text(self) -> str:
-        """All text of its main part, or of its body."""
+        """The whole text of its main part or body."""
         root = _parsed(self.file)
         main = root.xpath("//main | //*[@role='main'] | //body") if root is not None else ()
         return str(main[-1].text_content()) if main else ""
@@ -95,20 +95,20 @@ class BuiltPage:
 
 
 class BuiltSite:
-    """The pages of a built site, published at the URL `root`, by each URL at which a reader gets them."""
+    """The pages of a built site, published at the URL `root`, by each URL at which readers get them."""
 
     def __init__(self, folder: Path, root: str) -> None:
         files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.html")) if path.is_file()}
         shown = {name: path for name, path in files.items() if not _MOVED.search(path.read_bytes()[:4000])}
         linked = _linked(shown, root)
         self.moved = {unquote(root + url) for name in files.keys() - shown.keys() for url in _urls(name)}
-        # A host drops suffixes where the site links to one of its files without.
+        # A host drops suffixes if the site links to one of its files without a suffix.
         bare = any(root + name.removesuffix(".html") in linked for name in shown if not name.endswith("index.html"))
         self.pages: list[BuiltPage] = []
         self._by_url: dict[str, BuiltPage] = {}
         for name, path in shown.items():
             urls = [root + url for url in _urls(name)]
-            if len(urls) == 2:  # no index of a folder
+            if len(urls) == 2:  # not the index of a folder
                 urls = urls[::-1] if bare else urls[:1]
             page = BuiltPage(name, quote(next((url for url in urls if url in linked), urls[0]), safe="/:%"), path)
             if not NO_PAGE.search(name):
@@ -116,7 +116,7 @@ class BuiltSite:
             self._by_url |= {unquote(url): page for url in urls}
 
     def __getitem__(self, url: str) -> BuiltPage | None:
-        """Return the page that a reader gets at `url`, None if there is none."""
+        """Return the page that a reader gets at `url`, or None if there is none."""
         return self._by_url.get(unquote(urldefrag(url)[0]))
 
 
@@ -137,7 +137,7 @@ def _is_url(target: str) -> bool:
 
 
 def _urls(name: str) -> list[str]:
-    """Return the paths at which a static host serves a file, the plainest first."""
+    """Return the paths at which a static host serves a file, simplest first."""
     if name == "index.html":
         return ["", name, "/"]
     if name.endswith("/index.html"):

@@ -1,6 +1,6 @@
-"""Reads pages as a run does: in a child process, then without what the layout of their site repeats.
+"""Reads pages like a run: in a child process, then without the parts that repeat across the site.
 
-It is the only module of this benchmark that knows what a page is to Raydex.
+Only this module of the benchmark knows Raydex's page classes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,18 +17,18 @@ from pipelines.page.tree import Document, Section
 from pipelines.records import Page
 
 _TARGET = attrgetter("target")
-SAMPLE = 32  # pages that a layout is learnt from; a run takes 64, which costs minutes over all sites
+SAMPLE = 32  # pages for learning the layout; a run takes 64, which costs minutes over all sites
 
 
 class SiteReader:
-    """Reads the pages of one site; `sample` are those that its layout is learnt from."""
+    """Reads the pages of one site. `sample` has the pages for learning its layout."""
 
     def __init__(self, sample: Iterable[Page]) -> None:
         self._read = PageReader(read_page)
         self.layout: Layout = learn_layout(list(self._documents(sample)))
 
     def __call__(self, page: Page) -> Read:
-        """Return what is read of `page`. Raises UnreadablePage."""
+        """Return Raydex's reading of `page`. Raises UnreadablePage."""
         return as_read(self.document(page))
 
     def document(self, page: Page) -> Document:
@@ -42,7 +42,7 @@ class SiteReader:
 
 
 def sampled(pages: list[str]) -> list[str]:
-    """Return the pages, evenly spaced, that the layout is learnt from."""
+    """Return evenly spaced pages for learning the layout."""
     return spread(pages, SAMPLE)
 
 
@@ -54,7 +54,7 @@ def spread(pages: list[str], count: int) -> list[str]:
 
 
 def as_read(document: Document) -> Read:
-    """Return the text of a document as one who reads it from top to bottom meets it."""
+    """Return a document's text in reading order."""
     parts = [(document.title, True)] if document.title not in _first_headings(document) else []
     code: list[str] = []
     rows: list[str] = []
@@ -62,7 +62,7 @@ def as_read(document: Document) -> Read:
     before: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     for section in document.sections:
         for heading in _new_headings(section, *before):
-            # The name of an entry stands in its signature too, and qualified nowhere.
+            # An entry's name is also in its signature, and nowhere qualified.
             parts.append((heading, " " not in heading))
         before = section.headings, section.anchors
         for block in flat_blocks(section.content):
@@ -83,7 +83,7 @@ def _first_headings(document: Document) -> tuple[str, ...]:
 
 
 def _new_headings(section: Section, headings: tuple[str, ...], anchors: tuple[str, ...]) -> list[str]:
-    """Return the headings that are new, and the own one where the section before has the same."""
+    """Return the new headings, and the section's own heading if the previous section has the same one."""
     own = section.headings
     same = next(
         (at for at, (a, b) in enumerate(zip(own, headings, strict=False)) if a != b), min(len(own), len(headings))

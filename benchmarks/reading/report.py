@@ -1,4 +1,4 @@
-"""The flags, the run over sites and what is printed of a page, for both oracles."""
+"""Provides the flags, the run over sites and the printed page details for both reading benchmarks."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def arguments(doc: str | None, pages: int, shows: str) -> argparse.ArgumentParser:
-    """Return the parser of an oracle: `pages` of each site are compared, and with `--show` it `shows` faults."""
+    """Return a benchmark's argument parser: it compares `pages` per site, and `--show` prints `shows` faults."""
     parser = common.arguments(doc)
     parser.add_argument("--site", action="append", metavar="NAME", help="only this one; may be given again")
     parser.add_argument("--pages", type=int, default=pages, help="of each site, evenly spaced")
@@ -21,7 +21,7 @@ def arguments(doc: str | None, pages: int, shows: str) -> argparse.ArgumentParse
 
 
 def collected(coming: Iterable[T], without: str) -> list[T]:
-    """Return the results of sites up to Ctrl-C; end as skipped, for the reason `without`, if there are none."""
+    """Return the results of sites up to Ctrl-C. If there are none, exit as skipped with the reason `without`."""
     results: list[T] = []
     try:
         for result in coming:
@@ -34,7 +34,7 @@ def collected(coming: Iterable[T], without: str) -> list[T]:
 
 
 def details(title: str, one: Comparison, examples: int) -> Iterator[str]:
-    """Yield the figures of a page, and what is missing, too many and wrong."""
+    """Yield a page's figures, and its missing, extra and wrong parts."""
     figures = ", ".join(f"{name} {getattr(one, name)}" for name in FIGURES if getattr(one, name).of)
     yield f"\n{title}\n  {figures}, spaced {one.spaced}"
     yield from (f"  missing: {text}" for text in one.missing[:examples])

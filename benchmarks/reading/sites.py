@@ -1,4 +1,4 @@
-"""The corpus: sites from packages of Debian, unpacked into a folder of the cache, and served on loopback."""
+"""Provides the corpus: sites from Debian packages, unpacked into a cache folder and served on loopback."""
 
 import re
 import shutil
@@ -22,12 +22,12 @@ SKIP = re.compile(r"(^|/)(genindex|search|py-modindex|modindex|index-all|allclas
 
 
 class NoPackage(RuntimeError):
-    """A package that can't be had here."""
+    """A package that is not available here."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """A site of the corpus; `folder` is its root among the files, `only` what the path of a page matches."""
+    """A site of the corpus. `folder` is its root among the files, and `only` matches the paths of its pages."""
 
     name: str
     generator: str
@@ -37,7 +37,7 @@ class Site:
     extra: Sequence[str] = field(default=())
 
     def pages(self, root: Path) -> list[str]:
-        """Return the paths of its pages below `root`, sorted."""
+        """Return the sorted paths of its pages below `root`."""
         top = (root / self.folder.lstrip("/")).resolve()
         names = (path for path in top.rglob("*") if path.suffix in (".html", ".htm", ".xhtml") and path.is_file())
         found = sorted(str(path.relative_to(top)) for path in names if LEAST_BYTES < path.stat().st_size < MOST_BYTES)
@@ -48,18 +48,18 @@ class Site:
         return root / self.folder.lstrip("/") / page
 
     def url(self, base: str, page: str) -> str:
-        """Return the URL of a page where `base` serves the root."""
+        """Return a page's URL if `base` serves the root."""
         return f"{base}{quote(self.folder)}/{quote(page)}"
 
 
 def all_sites() -> list[Site]:
-    """Return the sites of the table beside this package."""
+    """Return the sites of the table next to this package."""
     table: dict[str, dict[str, Any]] = yaml.safe_load(SITES.read_text("utf-8"))
     return [Site(name, **{"packages": [], **entry}) for name, entry in table.items()]
 
 
 def fetch(site: Site, root: Path) -> None:
-    """Unpack the packages of a site into `root`, each once. Nothing is installed. Raises NoPackage with the reason."""
+    """Unpack a site's packages into `root`, each once, without installing them. Raises NoPackage with the reason."""
     for package in (*site.packages, *site.extra):
         marker = root / ".packages" / package
         if marker.exists():
@@ -79,7 +79,7 @@ def fetch(site: Site, root: Path) -> None:
 
 
 class _Quiet(SimpleHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # connections are kept
+    protocol_version = "HTTP/1.1"  # keeps connections open
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -87,7 +87,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(root: Path) -> Iterator[str]:
-    """Serve a folder on loopback; yield the base of its URLs."""
+    """Serve a folder on loopback and yield the base of its URLs."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(root)))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
