@@ -1,9 +1,10 @@
--- Chunk tables. In all .sql files {chunk} is the chunk table of an index, {columns} are its columns without the
--- embedding (see chunks.py), {vector} is the type of the embedding, {vectors} all stored vectors by embed_hash.
+-- Chunk tables. In all .sql files, {chunk} is the chunk table of an index, {columns} are its columns without the
+-- embedding (see chunks.py), {vector} is the type of the embedding, and {vectors} all stored vectors by embed_hash.
 
 -- name: create_chunks
--- A vector stays in its row, and a long text leaves it instead: an exact search reads the vectors of many rows, an answer
--- the texts of few. Otherwise each vector would be a search in the TOAST table's index: 70 ms for 10,000 of a million rows.
+-- A vector stays in its row, and a long text is stored outside instead: an exact search reads the vectors of many rows,
+-- an answer the texts of few. Otherwise, each vector would need a search in the TOAST table's index: 70 ms for 10,000
+-- of a million rows.
 create table {chunk} ({definitions}, embedding {vector} not null);
 alter table {chunk} alter column embedding set storage main;
 

@@ -1,7 +1,7 @@
--- The sources that readers opened.
+-- Sources that readers opened.
 
 -- name: record_click
--- Only a source that the answer shows, of an answer that one may read.
+-- Only if the answer shows the source and the asker may read the answer.
 insert into click (shown, source, question_id, collection)
 select q.id, %(source)s, q.id, coalesce(nullif(q.collection, ''), i.collection, '')
 from question q left join index i on q.collection = '' and i.id = q.index
@@ -24,8 +24,8 @@ where (%(collection)s::text is null or collection = %(collection)s)
 group by 1, 2, 3 order by clicks desc, source, day;
 
 -- name: opened_questions
--- What was asked or searched for, as it reads alone, with the sources that were opened for it. An answer that was rated down
--- says nothing by its clicks: its reader went on looking.
+-- The questions and searches, in standalone form, with the sources that were opened for them. The clicks on an answer
+-- that was rated down mean nothing, because its reader kept looking.
 select coalesce(nullif(q.standalone, ''), q.question, c.query) as question, array_agg(c.source order by c.opened_at, c.source) as sources
 from click c left join question q on q.id = c.question_id
 where c.collection = %(collection)s and not exists (

@@ -1,4 +1,4 @@
--- Evaluations, their questions, and judgements of answers.
+-- Evaluations, their questions, and judgments of answers.
 
 -- name: resume_evaluation
 select id from evaluation where fingerprint = %(fingerprint)s order by id desc limit 1;
@@ -28,7 +28,7 @@ update evaluation set scores = %(scores)s, ended = now() where id = %(id)s;
 select hash, dimension, model, score, reasoning, error from judgement where hash = any(%(hashes)s);
 
 -- name: save_judgements
--- A judgement replaces a failed one, never a successful one.
+-- A judgment replaces a failed one, never a successful one.
 insert into judgement (hash, dimension, model, score, reasoning, error)
 select hash, dimension, model, score, reasoning, error from jsonb_populate_recordset(null::judgement, %(rows)s)
 order by hash collate "C"

@@ -95,19 +95,19 @@ select exists (select from {chunk} c where c.url not in ({replaced})) as found;
 select coalesce(sum(octet_length(text)), 0)::bigint as size from staged_chunk where run = %(run)s;
 
 -- name: replaced_text
--- The text of a copy is not lost with it.
+-- Without duplicates, because their text remains in the originals.
 select coalesce(sum(octet_length(c.text)), 0)::bigint as size from {chunk} c join ({replaced}) r on r.url = c.url
 where c.url not in (select url from page where collection = %(collection)s and state = 'duplicate');
 
 -- name: text_before
--- The text of an index. What it has twice, as the texts of pages that are copies of others, counts once.
+-- The text of an index. Text that occurs twice, such as in pages that are copies of others, counts once.
 select coalesce(sum(size), 0)::bigint as size from (
     select max(octet_length(c.text)) as size from {chunk} c
     where c.url not in (select url from page where collection = %(collection)s and state = 'duplicate')
     group by c.text_hash) texts;
 
 -- name: text_after
--- What remains of it when a run replaces pages.
+-- The text that remains when a run replaces pages.
 select coalesce(sum(size), 0)::bigint as size from (
     select max(octet_length(c.text)) as size from {chunk} c where c.url not in ({replaced}) group by c.text_hash) texts;
 
@@ -119,8 +119,8 @@ from (
     from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url where i.index = %(index)s) held;
 
 -- name: vanished_pages
--- What becomes of the text of pages that have vanished: it is lost, unless most of it is on a page that the run has
--- staged, or on one that it leaves in the index `base`.
+-- Where the text of vanished pages went. It is lost unless most of it is on a page that the run has staged, or on a
+-- page of the index `base` that stays.
 with vanished as materialized (
     select i.url, p.state from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url
     where i.index = %(index)s and p.state in ('gone', 'skipped', 'redirect', 'duplicate')
@@ -141,8 +141,8 @@ select v.url, case when v.state = 'duplicate' then 'copied' when s.size is null 
 from vanished v left join sizes s on s.url = v.url order by v.url;
 
 -- name: delete_chunks
--- "not in" makes a hash table of what is staged. For "not exists" Postgres would go through all of it for each chunk: it
--- expects one row, as no statistics know a new run.
+-- "not in" builds a hash table of the staged rows. For "not exists", Postgres would scan all of them for each chunk: it
+-- expects one row, because there are no statistics for a new run.
 with gone as (
     delete from {chunk} c using replaced r
     where c.url = r.url and c.id not in (select s.id from staged_chunk s where s.run = %(run)s)

@@ -16,7 +16,7 @@ update api_key set revoked_at = coalesce(revoked_at, now()) where name = %(name)
 returning name, scopes, rate_per_minute, created, expires, revoked_at, last_used, origins, collections;
 
 -- name: find_key
--- `last_used` is exact to the minute: with a write per request all replicas would wait for one row.
+-- `last_used` is exact to the minute: with a write per request, all replicas would wait for one row.
 with used as (
     update api_key set last_used = now()
     where hash = %(hash)s and (last_used is null or last_used < now() - interval '1 minute')
@@ -35,8 +35,8 @@ select value from service_secret;
 insert into service_secret default values on conflict do nothing;
 
 -- name: take_token
--- One statement, so that all replicas take from one bucket: the conflicting row is locked and then read. A clock that
--- was set back gives nothing for the time before; the next request counts from the clock as it is now.
+-- A single statement, so that all replicas share one bucket: the conflicting row is locked and then read. If the clock
+-- was set back, the elapsed time adds nothing; the next request counts from the clock's present time.
 insert into rate_bucket as b (key, tokens, allowed, updated)
 values (%(key)s, %(burst)s::float8 - 1, true, clock_timestamp())
 on conflict (key) do update set (tokens, allowed, updated) = (

@@ -1,4 +1,4 @@
--- Pages: their states, and which of them an index does not hold.
+-- Pages: their states, and which of them an index lacks.
 
 -- name: save_page
 insert into page as p (collection, url, state, http_status, etag, content_hash, body, content_type, charset, links,
@@ -30,7 +30,7 @@ on conflict (collection, url) do update set
     file_stamp = excluded.file_stamp;
 
 -- name: see_files
--- As save_page with a body that has not changed.
+-- Like save_page for a body that has not changed.
 with seen as materialized (
     select url from page
     where collection = %(collection)s and file_stamp = any(%(stamps)s::text[]) and body is not null
@@ -49,7 +49,7 @@ returning p.file_stamp, p.url;
 (excluded.state = 'ok' and p.state = 'failed' and p.unreadable = coalesce(excluded.content_hash, p.content_hash))
 
 -- name: known_page
--- A run that was killed is continued within half a day; later its pages may have changed.
+-- A killed run can be continued for half a day; after that, its pages may have changed.
 select p.url, p.state, case when p.body is not null then p.etag end as etag, p.content_hash, p.links,
     p.body is not null and p.file_stamp is null and p.state in ('ok', 'duplicate')
         and (p.run = %(run)s or (r.state = 'abandoned' and p.fetched_at > now() - interval '12 hours')) is true as fetched
@@ -123,7 +123,7 @@ with dropped as (
 delete from staged_chunk s using dropped where s.run = %(run)s and s.url = dropped.url;
 
 -- name: ranges_to_index
--- A staged page whose claimed texts have no vector is to be read again: they were lost with the node that had read it.
+-- A staged page whose claimed texts have no vector must be read again: the texts were lost with their node.
 with lost as materialized (
     select k.url from embedding_claim k
     where k.run = %(run)s and not exists (select from staged_vector v where v.embed_hash = k.embed_hash))
@@ -149,7 +149,7 @@ from page p left join indexed_page i on i.index = %(index)s and i.url = p.url
 where p.collection = %(collection)s and p.url = any(%(urls)s) and p.body is not null and p.state in ('ok', 'failed')
   and i.input_hash is distinct from p.content_hash || %(rules)s
   and (p.unreadable is distinct from p.content_hash or p.attempts < %(attempts)s)
-  -- What was a copy when this run began, and has not changed since, as its original has not, is one.
+  -- A page that was a copy when this run began still is one if neither it nor its original has changed since.
   and not exists (
     select from page target
     where target.collection = p.collection and target.url = p.copy_of and target.state = 'ok'
@@ -157,7 +157,7 @@ where p.collection = %(collection)s and p.url = any(%(urls)s) and p.body is not 
 order by p.url;
 
 -- name: layout_sample
--- The same pages each time, and nearly the same when a few come or go: those whose URLs have the least hashes.
+-- A stable sample, which changes little when pages come or go: the pages whose URLs have the lowest hashes.
 select url, content_hash from (
     select url, content_hash, count(*) over site as pages, row_number() over (site order by md5(url)) as place
     from page
@@ -215,7 +215,7 @@ select
 from page where collection = %(collection)s and run = %(run)s;
 
 -- name: left_out
--- Why pages that a run saw are not indexed: by reason, without the URLs in it, and for each the first page.
+-- Why pages that a run saw are not indexed: grouped by reason, without the URLs in it, with the first page of each.
 select state, count(*) as pages, min(url) as url, (array_agg(error order by url))[1] as error from (
     select state, url, coalesce(error, case when http_status >= 400 then 'the server answered ' || http_status end) as error
     from page where collection = %(collection)s and run = %(run)s and state in ('duplicate', 'redirect', 'skipped', 'gone')) out

@@ -1,4 +1,5 @@
--- What each publish into an index replaced, and how that is undone. Written by the driver that holds the collection alone.
+-- The rows that each publish into an index replaced, and how to undo it. Written only by the driver, which has locked
+-- the collection.
 
 -- name: begin_publication
 insert into publication (index, revision, run, returned_to) values (%(index)s, %(revision)s, %(run)s, %(returned_to)s);
@@ -26,7 +27,8 @@ delete from publication where index = %(index)s
 delete from publication where index in (select id from index where collection = %(collection)s);
 
 -- name: publications
--- A revision can be returned to if what replaced it is known: that of the next row, and so on.
+-- An index can return to a revision if the rows that replaced it are stored: they belong to the next revision, and so
+-- on.
 select revision, published_at, run, returned_to, pages_added, pages_changed, pages_removed,
     chunks_added, chunks_changed, chunks_removed
 from publication where index = %(index)s order by revision desc;
@@ -42,7 +44,8 @@ left join staged_page s on s.run = %(run)s and s.url = r.url
 left join page p on p.collection = %(collection)s and p.url = i.url;
 
 -- name: returned_chunks
--- The first that replaced a chunk after a revision has it as it was then. What is the same now, or was never there, stays.
+-- The first replacement of a chunk after a revision has the chunk as it was then. Chunks that are the same now, or
+-- never existed, stay.
 create temp table returned_chunk on commit drop as
 select first.chunk_id as id, first.old, first.embedding from (
     select distinct on (chunk_id) chunk_id, old, embedding from replaced_chunk

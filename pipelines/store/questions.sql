@@ -6,7 +6,7 @@ select * from jsonb_populate_recordset(null::question, %(rows)s) order by id col
 on conflict do nothing;
 
 -- name: answer_fields
--- The fields of an answer's document, which is opened once; a replica of the version before writes the text alone.
+-- The fields of an answer's document, which is parsed once; a replica of the previous version writes only the text.
 cross join lateral jsonb_to_record(case when jsonb_typeof(q.answer) = 'object' then q.answer else jsonb_build_object() end) as a (
     text text, agent text, confidence text, degraded text[], citations jsonb, hits jsonb, timings jsonb, usage jsonb
 )
@@ -15,8 +15,9 @@ cross join lateral jsonb_to_record(case when jsonb_typeof(q.answer) = 'object' t
 select * from question where id = %(id)s;
 
 -- name: named_question
--- By its id, or by its words, as a pattern of LIKE with single blanks: of several askings one that did not fail, of the
--- collection that is meant, rated worst, then the newest. The class names the blanks that \s leaves out in some locales.
+-- By id, or by words, given as a LIKE pattern with single blanks. Among several matches, one that did not fail is
+-- preferred, then one to the given collection, then the worst-rated, then the newest. The character class lists the
+-- blanks that \s does not match in some locales.
 select q.* from question q left join lateral (
     select sum(rating) as rating from feedback where question_id = q.id
 ) f on true
@@ -36,7 +37,7 @@ update question set shared_at = case when %(shared)s then coalesce(shared_at, no
 where id = %(id)s and error is null and (key_name = %(key_name)s or %(all)s);
 
 -- name: conversation
--- The closest passages of an answer that it does not know are none that the next question goes on about.
+-- If the answer is unknown, its closest passages are not what the next question refers to.
 select question, coalesce(answer ->> 'text', answer #>> array[]::text[], '') as answer, case when known then cited end as cited
 from question
 where conversation = %(conversation)s and conversation <> '' and key_name = %(key_name)s and error is null
@@ -61,7 +62,7 @@ where q.collection = %(collection)s and q.error is null
 group by q.id order by q.asked_at, q.id;
 
 -- name: recent_questions
--- The sources are those of its citations.
+-- The sources come from the answer's citations.
 select q.id, q.asked_at, q.collection, q.question, coalesce(a.text, '') as answer, q.known, coalesce(a.agent, '') as agent,
     jsonb_path_query_array(coalesce(a.citations, '[]'), '$[*].source') as sources,
     coalesce(a.degraded, array[]::text[]) as degraded, (a.timings ->> 'total')::float8 as seconds,
@@ -79,8 +80,8 @@ where (%(collection)s::text is null or q.collection = %(collection)s)
 order by q.asked_at desc, q.id desc limit %(most)s;
 
 -- name: forget_questions
--- Skips rows that another replica is deleting. Feedback is deleted with its question or, without one, by its age; so are
--- clicks.
+-- Skips rows that another replica is deleting. Feedback and clicks are deleted with their question or, without one, by
+-- their age.
 with forgotten as (
     delete from question where id in (
         select id from question where asked_at < now() - make_interval(secs => %(seconds)s)
@@ -93,7 +94,7 @@ with forgotten as (
         and not exists (select from question q where q.id = f.question_id)
     )
 ), unopened as (
-    -- Those of answers go with their questions; a search has no row.
+    -- Clicks on answers are deleted with their questions; a search has no row.
     delete from click c where c.question_id is null and c.opened_at < now() - make_interval(secs => %(seconds)s)
         and (%(names)s::text[] is null or c.collection = any(%(names)s))
 )

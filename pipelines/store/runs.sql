@@ -38,14 +38,14 @@ select steps -> %(step)s as result from run where id = %(run)s;
 update run set steps = steps || jsonb_build_object(%(step)s::text, %(result)s::jsonb) where id = %(run)s;
 
 -- name: unfinished_steps
--- Of the last run before this one, unless it came to its end or is another kind of run.
+-- The steps of the last run before this one, unless it ended normally or is of another kind.
 select steps from run
 where id = (select max(id) from run where collection = %(collection)s and id < %(run)s)
   and kind = %(kind)s and state in ('failed', 'interrupted', 'abandoned')
   and started > now() - make_interval(secs => %(seconds)s);
 
 -- name: find_run
--- As `last_runs` tells whether a run is alive.
+-- Like `last_runs`, this shows whether a run is alive.
 select id, collection, kind, state, started, ended, error, state = 'running' and exists (
     select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
       and database = (select oid from pg_database where datname = current_database())

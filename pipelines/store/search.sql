@@ -1,13 +1,13 @@
--- Searches, BM25's view of an index.
+-- Searches, and BM25's view of an index.
 
--- {hit} are the columns of a hit, {ranked} what ranking reads of a chunk table c, {kept} the conditions of the
--- filters. {k} is written into the statement: a plan for any number of rows would not use the graph.
+-- {hit} are the columns of a hit, {ranked} the columns of a chunk table c that ranking reads, {kept} the conditions of
+-- the filters. {k} is written into the statement: a plan for any number of rows would not use the graph.
 
 -- name: ranked
 c.id, c.url, c.anchor, c.title, c.headings[1] as heading, c.ordinal, c.text_hash, c.version, c.language
 
 -- name: answering_rules
--- What the file of a collection c says of its answers.
+-- The settings of a collection c that affect its answers.
 jsonb_strip_nulls(jsonb_build_object(
     'boosts', c.settings -> 'boosts', 'synonyms', c.settings -> 'synonyms', 'pinned', c.settings -> 'pinned'))
 
@@ -31,7 +31,7 @@ c.language = %(language)s
 starts_with(c.url collate "C", %(url_prefix)s)
 
 -- name: open_session
--- The settings of a session are made where it is our own: behind a pooler it is another client's in a moment.
+-- Session settings are changed only in a direct session: behind a pooler, the next transaction may be another client's.
 select current_setting('server_encoding') as encoding, pg_backend_pid() = %(pid)s as direct,
     case when pg_backend_pid() = %(pid)s then set_config('jit', 'off', false) end as jit;
 
@@ -50,7 +50,7 @@ select (select count(*) from (select from {chunk} c where {kept} limit (select c
     <= (select chunks from bound) as few;
 
 -- name: search_chunks
--- The inner query has the distance once: each mention of it would read the vector again.
+-- The distance is computed once, in the inner query: each mention of it would read the vector again.
 select *, coalesce(nullif(1 - distance, 'NaN'), 0) as score from (
     select {ranked}, c.embedding <=> %(vector)s::{vector} as distance
     from {chunk} c where {kept} order by c.embedding <=> %(vector)s::{vector} limit {k}) as found;

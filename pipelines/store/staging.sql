@@ -1,5 +1,5 @@
--- Staging: pages, chunks and vectors of a run that are not published yet. Tasks write here at once: each takes its locks
--- in the order of the key by code points, as Python sorts texts, so that none waits for one that waits for it.
+-- Staging: pages, chunks and vectors of a run that are not published yet. Many tasks write here at once. Each takes its
+-- locks in the key's code point order, which is how Python sorts strings, so they can't deadlock.
 
 -- name: stage_page
 insert into staged_page (run, url, input_hash, title, language, tags, version, sections, chunks)
@@ -68,7 +68,7 @@ left join staged_vector v on v.embed_hash = c.embed_hash
 where c.run = %(run)s;
 
 -- name: reused_chunks
--- A page that is left out in the end, as a duplicate, leaves its vectors behind: they are counted as embedded only.
+-- A page that is later left out as a duplicate leaves its vectors behind: they only count as embedded.
 select count(*) - count(distinct v.embed_hash) as chunks
 from staged_chunk s left join staged_vector v on v.embed_hash = s.embed_hash and v.run = s.run
 where s.run = %(run)s;

@@ -1,4 +1,4 @@
--- Dumps and restores: an index and its pages as streams of COPY.
+-- Dumps and restores: an index and its pages as COPY streams.
 
 -- name: dump_pages
 copy (select url, state, http_status, etag, content_hash, body, content_type, charset, links, canonical, title, language,

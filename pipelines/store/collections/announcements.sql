@@ -1,4 +1,5 @@
--- Announced changes of pages. A running one belongs to a run that holds its collection; a killed run holds nothing.
+-- Announced changes of pages. A running announcement belongs to a run that has locked its collection; a killed run has
+-- no lock.
 
 -- name: announce
 insert into announcement (collection, delivery, changed, deleted)
@@ -15,7 +16,7 @@ select a.id, a.collection, a.changed, a.deleted, a.received, a.ended, a.run, a.a
 from announcement a left join run r on r.id = a.run where a.collection = %(collection)s and a.id = %(id)s;
 
 -- name: announced_collections
--- As `last_runs` tells whether a run is alive, this tells whether one holds the collection.
+-- As in `last_runs`, the advisory lock shows whether a run has locked the collection.
 select collection, min(due) <= now() as due, exists (
     select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
       and database = (select oid from pg_database where datname = current_database())

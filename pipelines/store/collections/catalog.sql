@@ -1,11 +1,11 @@
--- Collections: what there is, their state, the default.
+-- Collections: their list, their state, the default.
 
 -- name: collections
 select c.name, c.is_default, i.id as index, i.revision, coalesce(i.stats, jsonb_build_object()) as stats, i.settings, i.published_at
 from collection c left join index i on i.collection = c.name and i.state = 'live' order by c.name;
 
 -- name: last_runs
--- A run that is running holds the lock of its collection (runs.sql): `alive` is false for one that died.
+-- A running run has the lock of its collection (runs.sql): `alive` is false for a run that died.
 select id, kind, state, counts, steps, error, started, ended, state = 'running' and exists (
     select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
       and database = (select oid from pg_database where datname = current_database())
@@ -24,7 +24,7 @@ select url, http_status, error, attempts from page
 where collection = %(collection)s and state = 'failed' and run >= %(since)s order by url limit %(most)s;
 
 -- name: freshness
--- A page that was never read fails since the run that found it, which may be forgotten.
+-- A page that was never read counts as failing since the run that found it; that run may be deleted.
 select (select min(p.checked_at) from index x join indexed_page i on i.index = x.id
         join page p on p.collection = x.collection and p.url = i.url
         where x.collection = %(collection)s and x.state = 'live') as oldest_check,
@@ -73,7 +73,7 @@ select (select count(*) from page where collection = any(%(names)s)) as pages,
        (select count(*) from evaluation where collection = any(%(names)s)) as evaluations;
 
 -- name: asked_of_collections
--- A question that named no collection is known by the index that answered it.
+-- A question that named no collection belongs to the collection of the index that answered it.
 (collection = any(%(names)s) or index in (select i.id from index i where i.collection = any(%(names)s)))
 
 -- name: delete_collections

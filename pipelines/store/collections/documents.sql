@@ -1,4 +1,4 @@
--- The pages that an index holds.
+-- The pages in an index.
 
 -- name: list_pages
 select distinct on (c.url collate "C") c.url, c.title, left(c.text, %(characters)s) as begins
@@ -8,7 +8,7 @@ from {chunk} c where c.url collate "C" > %(after)s order by c.url collate "C", c
 select url from indexed_page where index = %(index)s order by url;
 
 -- name: find_pages
--- The pages of the index at one of these addresses, or of which a page at one of them is a copy.
+-- The pages of the index at one of these URLs, or of which a page there is a copy.
 select url from indexed_page where index = %(index)s and url = any(%(urls)s)
 union
 select i.url from page p
@@ -16,7 +16,7 @@ join indexed_page i on i.index = %(index)s and i.url = p.copy_of
 where p.collection = %(collection)s and p.url = any(%(urls)s);
 
 -- name: indexed_body
--- The stored body, unless a later run has fetched another one than the index was made of.
+-- The stored body, unless a later run has fetched a different one than the index was made from.
 select p.url, p.body, p.content_type, p.charset from page p join indexed_page i on i.index = %(index)s and i.url = p.url
 where p.collection = %(collection)s and p.url = %(url)s and p.body is not null
   and starts_with(i.input_hash, p.content_hash);

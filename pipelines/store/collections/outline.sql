@@ -1,13 +1,13 @@
--- What a live index is about.
+-- Summary of a live index.
 
 -- name: collection_root
--- The page that others stand under: the index page with the shortest path that is more than a listing.
+-- The root page: the index page with the shortest path that is more than a listing.
 select p.title, p.url from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url
 where i.index = %(index)s and i.sections > 0 and p.url ~ '/((index|README)(\.\w+)?)?$' and p.title <> ''
 order by length(p.url) - length(replace(p.url, '/', '')), length(p.url), p.url limit 1;
 
 -- name: section_starts
--- The first chunk of each section of the pages that are linked to most, as a sample of pages links.
+-- The first chunk of each section of the most linked pages, judged by the links of a sample of pages.
 with sampled as (
     select links from page where collection = %(collection)s and state = 'ok' order by md5(url) limit %(sampled)s),
 linked as (

@@ -1,4 +1,4 @@
--- Trials of language models on collections. A copy of a collection has those of its original: {original}.
+-- Trials of language models on collections. A copy of a collection has its original's trials: {original}.
 
 -- name: model_trials
 select collection, endpoint, model, form, scores, tried from model_trial order by collection, endpoint, model;

@@ -1,4 +1,4 @@
--- Answers that a person wrote. A copy of a collection (name@…) has those of its original: {original}.
+-- Answers that a person wrote. A copy of a collection (name@…) has its original's answers: {original}.
 
 -- name: original
 split_part(%(collection)s, '@', 1)
@@ -29,7 +29,7 @@ update verified_answer set retired = true, changed = clock_timestamp() where id 
 select questions, answer, sections, retired, written from verified_answer where collection = %(collection)s order by id;
 
 -- name: restore_verified_answer
--- One whose questions are answered already stays as it is: it may be newer than the dump.
+-- An existing answer to the same questions stays: it may be newer than the dump.
 insert into verified_answer (collection, questions, answer, sections, retired, written)
 select %(collection)s, %(questions)s, %(answer)s, %(sections)s, %(retired)s, %(written)s
 where not exists (

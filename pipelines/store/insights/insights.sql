@@ -1,8 +1,8 @@
--- What insights read: questions with their ratings, the pages of an index, the headings of sections.
+-- Data for insights: questions with their ratings, the pages of an index, the headings of sections.
 
 -- name: asked
--- The newest questions. A question that named no collection is known by the index that answered it. An answer comes along
--- only where a reader rated it down, the beginnings of the hits only where none answered.
+-- The newest questions. A question that named no collection belongs to the collection of the index that answered it.
+-- The answer is included only if a reader rated it down, the beginnings of the hits only if there was no answer.
 select coalesce(nullif(q.collection, ''), i.collection, '') as collection, q.asked_at,
     coalesce(nullif(q.standalone, ''), q.question) as question, q.known, a.confidence, q.error is not null as failed,
     coalesce(q.channel, '') as channel, coalesce(a.agent, '') as agent, coalesce((a.usage ->> 'cost')::float8, 0) as cost,
@@ -42,8 +42,8 @@ join unnest(%(urls)s::text[], %(anchors)s::text[]) as wanted (url, anchor) on c.
 order by c.url, c.anchor, c.ordinal;
 
 -- name: changed_sections
--- The id of a chunk is a hash of its section and text: an answer whose cited chunk the live index lacks rests on a section
--- that was changed or deleted.
+-- The id of a chunk is a hash of its section and text. If the live index lacks a cited chunk, the answer relies on a
+-- section that was changed or deleted.
 with cited as (
     select q.id, q.asked_at, coalesce(nullif(q.standalone, ''), q.question) as question, h.value -> 'sources' ->> 0 as source
     from question q {answer}

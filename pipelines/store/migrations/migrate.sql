@@ -10,8 +10,8 @@ create extension if not exists vector;
 select extversion from pg_extension where extname = 'vector';
 
 -- name: recorded_tables
--- Whether migrations are recorded, and which of %(tables)s exist. One statement, so that both are of one moment. Not
--- to_regclass: its answer may come from a cache filled before the lock was taken.
+-- Whether migrations are recorded, and which of the given tables exist. One statement, so that both results are from the
+-- same moment. Not to_regclass: its result may come from a cache filled before the lock was taken.
 select coalesce(bool_or(tablename = %(record)s), false) as recorded,
        coalesce(array_agg(tablename::text order by tablename) filter (where tablename <> %(record)s), array[]::text[]) as tables
 from pg_tables where schemaname = any(current_schemas(false)) and tablename = any(%(record)s::text || %(tables)s::text[]);

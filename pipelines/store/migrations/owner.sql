@@ -1,7 +1,7 @@
 -- The owner of the embedded database.
 
 -- name: lock_roles
--- Roles are those of all databases of a server: a lock on a table of one database would not keep others away.
+-- Roles are shared by all databases of a server: a lock on a table of one database would not stop others.
 lock table pg_authid in share row exclusive mode;
 
 -- name: find_role
@@ -17,7 +17,8 @@ alter role {owner} with login nosuperuser nocreatedb nocreaterole noreplication 
 alter database {database} owner to {owner};
 
 -- name: tables_of_others
--- Tables, views and sequences, but not those of an extension, nor the sequences and indexes that follow their tables.
+-- Tables, views and sequences, but not those that belong to an extension, nor the sequences and indexes that follow
+-- their tables.
 select n.nspname as schema, c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
   and pg_get_userbyid(c.relowner) <> %(owner)s
