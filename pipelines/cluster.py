@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 LOOK_S = 1.0
-REMEDY = "`raydex submit --status` on the head shows the cluster; unset RAY_ADDRESS to use a Ray of your own"
-LOCAL_REMEDY = "`raydex doctor` looks for what Ray needs"
-BUSY_REMEDY = "end other programs (memory, CPUs), and try `python -c 'import ray; ray.init()'`, which says more"
+REMEDY = "`raydex submit --status` on the head shows the cluster; unset RAY_ADDRESS to start a local Ray"
+LOCAL_REMEDY = "`raydex doctor` checks Ray's requirements"
+BUSY_REMEDY = "end other programs (memory, CPUs), and try `python -c 'import ray; ray.init()'`, which shows more"
 
 
 class UnreachableCluster(ConnectionError):
@@ -369,5 +369,5 @@ def check_reach(database_url: str, machines: set[str]) -> None:
     if len(machines) > 1 and parts.scheme and (parts.hostname or "localhost") in LOOPBACK:
         raise UnreachableDatabase(
             f"the cluster has {len(machines)} machines, but the database is at {parts.hostname or 'a local socket'}, "
-            "which each machine reads as itself: set DATABASE_URL to a Postgres that all of them reach"
+            "which each machine reads as itself: set DATABASE_URL to a Postgres that all of them can reach"
         )

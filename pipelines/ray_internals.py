@@ -36,12 +36,12 @@ class Internal:
         return f"{self.module}.{self.name}({', '.join(self.parameters)})"
 
 
-NETWORK = "a Ray that starts here may listen for the network"
-USAGE = "a Ray that starts here counts its usage"
-SLOW_START = "a Ray that starts here may fail on a busy machine"
-PORTS = "replicas listen on every interface, where the API asks for keys as ever"
+NETWORK = "a local Ray may listen on the network"
+USAGE = "a local Ray collects usage statistics"
+SLOW_START = "a local Ray may fail to start on a busy machine"
+PORTS = "replicas listen on every interface, where the API still requires keys"
 PROXY = "requests go through Ray's own proxy, a few milliseconds slower"
-ADDRESS = "keys are asked for on loopback too, unless RAYDEX_KEYS_REQUIRED is false"
+ADDRESS = "keys are required on loopback too, unless RAYDEX_KEYS_REQUIRED is false"
 
 FREE_RESOURCES = Internal("ray._private.state", "available_resources_per_node", "all resources of a node count as free")
 CLUSTERS = Internal("ray._private.ray_constants", "ENABLE_RAY_CLUSTER", NETWORK)
@@ -131,4 +131,4 @@ def warn_of_missing(internals: tuple[Internal, ...]) -> None:
     if missing:
         version = importlib.import_module("ray").__version__
         lost = "; ".join(dict.fromkeys(internal.lost for internal in missing))
-        log.warning("Ray %s has no %s, so that %s", version, ", ".join(map(str, missing)), lost)
+        log.warning("Ray %s has no %s, so %s", version, ", ".join(map(str, missing)), lost)

@@ -146,7 +146,7 @@ def why_no_socket(folder: Path) -> str:
         try:
             probe.bind(str(path))
         except OSError as error:
-            return f"{folder} takes no sockets ({error.strerror})"
+            return f"{folder} doesn't support sockets ({error.strerror})"
         finally:
             with contextlib.suppress(OSError):
                 path.unlink()

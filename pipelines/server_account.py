@@ -86,8 +86,8 @@ def _try(setpriv: str, program: Path) -> ServerAccount:
         said = _fails(*prefix, "true")
         if said is None and not secure and not _reaches(who, program):
             lacking = [] if "setpcap" in _capabilities() else ["setpcap"]
-            reason = f"it may not enter a folder above {program}, and the secure bit that lets it can't be set"
-            where = "make the environment in a folder that every account may enter (not below /root)"
+            reason = f"it may not enter a folder above {program}, and the secure bit that allows it can't be set"
+            where = "create the environment in a folder that every account may enter (not below /root)"
             raise _refusal(reason + f" without {_named(lacking)}" * bool(lacking), f"{where}, {_add(lacking)}")
         if said is None:
             return ServerAccount(UNPRIVILEGED, prefix)

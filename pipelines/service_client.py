@@ -71,7 +71,7 @@ class ServiceClient:
             raise AskFailed(UNREACHABLE, f"{self.url}: {error}") from error
         except (httpx.HTTPError, json.JSONDecodeError) as error:
             raise AskFailed(CUT, f"{self.url}: {type(error).__name__}: {error}") from error
-        raise AskFailed(CUT, f"{self.url} closed the connection before the answer was whole: ask again")
+        raise AskFailed(CUT, f"{self.url} closed the connection before the answer was complete: ask again")
 
     async def rate(self, id: str, rating: int, rater: str, comment: str = "", reasons: Sequence[str] = ()) -> None:
         """Rate an answer for `rater`. Raises AskFailed."""

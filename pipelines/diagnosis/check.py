@@ -61,7 +61,7 @@ def run_check(check: Check, report: Callable[[Finding], None]) -> None:
         within(check.limit_s, work)
         return
     over = True
-    report(failed(f"no result within {check.limit_s:g} s", "look whether the machine is overloaded, then try again"))
+    report(failed(f"no result within {check.limit_s:g} s", "check whether the machine is overloaded, then try again"))
 
 
 def _findings(check: Check) -> Iterator[Finding]:
@@ -69,4 +69,6 @@ def _findings(check: Check) -> Iterator[Finding]:
         yield from check.work()
     except Exception as error:  # a check runs code that may be broken
         text = " ".join(str(error).split()) or type(error).__name__
-        yield failed(f"{type(error).__name__}: {text[:500]}", "RAYDEX_DEBUG=1 and the command that needs it show more")
+        yield failed(
+            f"{type(error).__name__}: {text[:500]}", "the command that needs it shows more with RAYDEX_DEBUG=1"
+        )

@@ -44,7 +44,9 @@ class DatabaseCheck:
             try:
                 url = self._enter(run_postgres(self._home))
             except EmbeddedPostgresFailed as error:
-                yield failed(str(error), f"{self._home / 'postgres.log'} says why; DATABASE_URL names another database")
+                yield failed(
+                    str(error), f"{self._home / 'postgres.log'} says why; or set DATABASE_URL to another database"
+                )
                 return
             yield from self._read(url)
         else:
@@ -84,17 +86,17 @@ class DatabaseCheck:
         state = self.state
         if state is None:
             return
-        owner = "give the role the rights, or let the owner of the database run the command"
+        owner = "grant the role the rights, or have the database owner run the command"
         if state.standby:
-            yield failed("the server is a standby: it is read-only", "name the primary in DATABASE_URL")
+            yield failed("the server is a read-only standby", "name the primary in DATABASE_URL")
         elif state.read_only:
             yield failed(
                 f"the database can only be read: `default_transaction_read_only` is on for the role {state.role}",
-                "reset it (`alter database NAME reset default_transaction_read_only`); hosts set it on a full disk",
+                "reset it (`alter database NAME reset default_transaction_read_only`); hosting sets it on a full disk",
             )
         elif state.pending and not state.may_create_tables:
             yield failed(
-                f"the role {state.role} may not create tables, and {len(state.pending)} are to be changed", owner
+                f"the role {state.role} may not create tables, and {len(state.pending)} migrations are pending", owner
             )
         elif state.closed:
             yield failed(f"the role {state.role} may not read and write {', '.join(state.closed[:5])}", owner)
@@ -106,7 +108,7 @@ class DatabaseCheck:
             yield fine("no tables yet: the first command creates them")
         elif state.pending:
             yield warning(
-                f"migrations to come: {', '.join(state.pending)}", "the next command applies them, without loss"
+                f"pending migrations: {', '.join(state.pending)}", "the next command applies them without data loss"
             )
         else:
             yield fine(f"up to date; {state.role} may read, write and create tables")
@@ -119,7 +121,9 @@ class DatabaseCheck:
             rows = [row for row in store.collections() if not is_copy(row["name"])]
             stale = {row["name"]: store.freshness(row["name"]).warnings() for row in rows}
         if not rows:
-            yield warning("there is none", "`raydex index URL` makes one, `raydex demo` one of this documentation")
+            yield warning(
+                "there is none", "`raydex index URL` creates one, `raydex demo` creates one from this documentation"
+            )
         for row in rows:
             yield _describe_collection(row, dimensions)
             for line in stale[row["name"]]:
@@ -154,7 +158,7 @@ class DatabaseCheck:
             return
         except StoreUnavailable as error:
             text = " ".join(str(error).split())
-            yield failed(text, _cause(text) or "look at DATABASE_URL, and whether a Postgres listens there")
+            yield failed(text, _cause(text) or "check DATABASE_URL, and that a Postgres listens there")
             return
         self.url, self.state = url, state
         kind = "of Raydex's own" if not self._given else f"at {urlsplit(url).hostname or 'a local socket'}"
@@ -199,8 +203,8 @@ def _describe_collection(row: Mapping[str, Any], dimensions: Callable[[str], int
     if made and kept and made != kept:
         return failed(
             f"{said} makes {made} dimensions, but the index has {kept}",
-            f"put back the model that the index was made with, or `raydex index … --collection {name}` again",
+            f"restore the model that built the index, or `raydex index … --collection {name}` again",
         )
     if not stats.get("chunks"):
-        return warning(f"{said}: it is empty", f"`raydex status {name}` says what was read")
+        return warning(f"{said}: it is empty", f"`raydex status {name}` shows what was read")
     return fine(said)

@@ -52,7 +52,7 @@ def check_agent(agent: AgentSettings) -> Iterator[Finding]:
             yield failed(str(error), _remedy_for_list(error, names))
             return
         server = None
-        yield warning(f"{agent.model}: {error}, so its models are not known", f"{names.url} usually ends with /v1")
+        yield warning(f"{agent.model}: {error}, so its models are unknown", f"{names.url} usually ends with /v1")
     if server is not None:
         listed = _check_list(agent, server, names)
         yield listed
@@ -69,14 +69,18 @@ def check_agent(agent: AgentSettings) -> Iterator[Finding]:
 def _check_list(agent: AgentSettings, server: Server, names: SettingNames) -> Finding:
     has = f"{server.shown} has {_names([model.name for model in server.models])}"
     if server.base_url != agent.base_url.rstrip("/"):
-        return failed(f"{agent.base_url} is no API, {server.base_url} is", f"set {names.url} to {server.base_url}")
+        return failed(
+            f"{agent.base_url} is not an API, but {server.base_url} is", f"set {names.url} to {server.base_url}"
+        )
     if server.find(agent.model):
         return fine(f"{has}; {agent.model} is set")
     if server.ollama:
         return failed(
             f"{has}, not {agent.model!r}", f"`ollama pull {agent.model}`, or set {names.model} to one of these"
         )
-    return warning(f"{has}, not {agent.model!r}, which is set", f"if answers fail, set {names.model} to one of these")
+    return warning(
+        f"{has}, not {agent.model!r}, the configured model", f"if answers fail, set {names.model} to one of these"
+    )
 
 
 def _check_answer(agent: AgentSettings, server: Server | None, names: SettingNames) -> Iterator[Finding]:
@@ -96,9 +100,7 @@ def _check_answer(agent: AgentSettings, server: Server | None, names: SettingNam
     if long.thinks:
         return
     if long.deltas < 2:
-        yield warning(
-            "an answer comes in one piece", "look for a proxy that buffers: readers wait for the whole answer"
-        )
+        yield warning("an answer comes in one piece", "check for a buffering proxy: readers wait for the whole answer")
     else:
         yield fine(f"answers are streamed ({long.deltas} deltas)")
 
@@ -131,10 +133,10 @@ async def _ask(llm: LLM, prompt: str) -> _Answer:
 def _describe_answer(agent: AgentSettings, answer: _Answer) -> Finding:
     if not answer.thinks:
         return fine(f"{agent.model} answers after {answer.first_s:.1f} s: {_shorten(answer.text)!r}")
-    said = f"{agent.model} thinks first: no answer in {ANSWER_TOKENS} tokens, of the {agent.max_tokens:,} that it gets"
+    said = f"{agent.model} thinks first: no answer in {ANSWER_TOKENS} tokens; its limit is {agent.max_tokens:,}"
     if agent.max_tokens > LLMSettings().max_tokens:
         return fine(said)
-    return warning(said, 'leave room for thoughts: "max_tokens": 8000 in RAYDEX_AGENTS, or a model that does not think')
+    return warning(said, 'leave room for thinking: "max_tokens": 8000 in RAYDEX_AGENTS, or a model that does not think')
 
 
 def _fresh_text() -> str:
@@ -147,15 +149,11 @@ def _describe_speed(llm: LLM) -> Finding:
     """Return the tokens per second, and the time that a question takes with them."""
     reading, writing = llm.pace.reading.per_second, llm.pace.writing.per_second
     if not reading or not writing:
-        return fine("speed: not to be told from this answer")
+        return fine("speed: can't be measured from this answer")
     seconds = USUAL_PROMPT / reading + USUAL_ANSWER / writing
-    said = (
-        f"reads {reading:,.0f} and writes {writing:,.0f} tokens a second: a usual question takes some {seconds:,.0f} s"
-    )
+    said = f"reads {reading:,.0f} and writes {writing:,.0f} tokens a second: a typical question takes {seconds:,.0f} s"
     if seconds > 60:
-        return warning(
-            said, "a smaller model, or one on a GPU, answers sooner; docs/llms.md has what to set for slow ones"
-        )
+        return warning(said, "a smaller model, or one on a GPU, is faster; docs/llms.md has settings for slow models")
     return fine(said)
 
 
@@ -170,8 +168,8 @@ def _check_context(agent: AgentSettings, names: SettingNames) -> Finding:
     if not tokens:
         return fine(f"context: {agent.context_window:,} tokens are assumed, the server does not say")
     if tokens >= agent.context_window:
-        return fine(f"context: {agent.context_window:,} tokens are used, the server holds {tokens:,}")
-    does = "cuts what is longer, without an error" if server.ollama else "refuses what is longer"
+        return fine(f"context: {agent.context_window:,} tokens are used; the server's context is {tokens:,}")
+    does = "silently cuts longer prompts" if server.ollama else "refuses longer prompts"
     if agent.name == "llm" and agent.context_window == LLMSettings().context_window:
         return warning(
             f"context: the server holds {tokens:,} tokens and {does}; `raydex serve` takes that, other commands assume "
@@ -198,7 +196,7 @@ def _remedy_for_answer(error: Exception, names: SettingNames, agent: AgentSettin
     remedies: dict[type[Exception], str] = {
         errors.LLMKeyRefused: f"set {names.key} to a key of this server",
         errors.KeyUnusable: f"copy the key into {names.key} again",
-        errors.ContextTooLong: f"set {names.window}4096, or what the server holds",
+        errors.ContextTooLong: f"set {names.window}4096, or to the server's context",
         errors.LLMBusy: "look at the server's load, or at the quota of the key",
         errors.LLMTimeout: "look whether the server is busy or still loads the model; a smaller model begins sooner",
         errors.LLMUnreachable: f"start the server, or correct {names.url}",

@@ -27,7 +27,7 @@ def check_disk(home: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(place).free
     said = f"{free / GIB:.1f} GiB free for {home}"
     if not os.access(place, os.W_OK):
-        yield failed(f"{place} cannot be written", "name a folder of yours: `export RAYDEX_HOME=/path`")
+        yield failed(f"{place} cannot be written", "choose a folder of your own: `export RAYDEX_HOME=/path`")
     elif free < NO_DISK:
         yield failed(said, "free space, or name a folder on another disk: `export RAYDEX_HOME=/path`")
     elif free < SMALL_DISK:
@@ -47,7 +47,7 @@ def check_memory(here: int | None = None, cgroup: Path = Path("/sys/fs/cgroup"))
     free = min([here, *_allowed(cgroup)])
     said = f"{free / GIB:.1f} GiB of memory available"
     if free < DEMO_MEMORY:
-        yield warning(said, f"a run with Ray and a model takes up to {DEMO_MEMORY / GIB:.0f} GiB: end other programs")
+        yield warning(said, f"a run with Ray and a model needs up to {DEMO_MEMORY / GIB:.0f} GiB: end other programs")
     else:
         yield fine(said)
 
@@ -80,10 +80,10 @@ def check_port(port: int, services: list[str]) -> Iterator[Finding]:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            other = f"`raydex serve --port {port + 1 if port < 65_535 else 8000}` takes another port"
+            other = f"`raydex serve --port {port + 1 if port < 65_535 else 8000}` uses another port"
             yield warning(f"port {port} cannot be used: {error.strerror or error}", other)
             return
-    yield fine(f"`raydex serve` does not run; port {port} is free")
+    yield fine(f"`raydex serve` is not running; port {port} is free")
 
 
 def _allowed(cgroup: Path) -> Iterator[int]:

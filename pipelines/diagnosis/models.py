@@ -33,7 +33,9 @@ class ModelCheck:
     def check(self, model: EmbeddingModel) -> Iterator[Finding]:
         """Check one model as an index uses it."""
         if not is_here(model.name):
-            yield warning(f"{model.name} is not on this machine", "its first use loads it from the Hugging Face hub")
+            yield warning(
+                f"{model.name} is not on this machine", "its first use downloads it from the Hugging Face hub"
+            )
             return
         try:
             embedder, about = self._load(model)
@@ -56,7 +58,7 @@ class ModelCheck:
 
     def _load_files(self, model: EmbeddingModel, counter: TokenCounter, folder: Path) -> tuple[Embedder, str]:
         if damaged := list(damaged_files(counter.model, folder)):
-            raise ModelUnsupported(f"{', '.join(damaged)} of {counter.model} is not as it was installed")
+            raise ModelUnsupported(f"{', '.join(damaged)} of {counter.model} was changed since its installation")
         exported = export_path(counter, self._cache, runs_int8(counter.model)).is_file()
         with contextlib.redirect_stderr(io.StringIO()):  # torch's progress bar
             embedder = load_embedder(model, device="cpu", cache=self._cache if exported else None)
@@ -104,7 +106,5 @@ def _sha256(path: Path) -> str:
 
 def _remedy_for(model: str) -> str:
     if is_remote(model):
-        return (
-            "set RAYDEX_EMBEDDING_URL and RAYDEX_EMBEDDING_KEY (else OPENAI_BASE_URL, OPENAI_API_KEY) to its endpoint"
-        )
+        return "set RAYDEX_EMBEDDING_URL and RAYDEX_EMBEDDING_KEY (or OPENAI_BASE_URL, OPENAI_API_KEY) for its endpoint"
     return "install Raydex again"

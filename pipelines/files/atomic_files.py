@@ -53,7 +53,7 @@ def keep_private(path: Path) -> None:
         path.chmod(stat.S_IMODE(state.st_mode) & 0o700)
     except PermissionError as error:
         raise PermissionError(
-            f"{path} belongs to another account and is open to others: have it run `chmod go= {path}`"
+            f"{path} belongs to another account and is open to others: from that account, run `chmod go= {path}`"
         ) from error
 
 

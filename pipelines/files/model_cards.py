@@ -24,11 +24,11 @@ def read_card(folder: Path, kind: str) -> dict[str, Any]:
     try:
         card = json.loads((folder / CARD_FILE).read_text("utf-8"))
     except FileNotFoundError as error:
-        raise BadCard(f"there is no {CARD_FILE}, so no trained model is here") from error
+        raise BadCard(f"there is no {CARD_FILE}, so there is no trained model here") from error
     except (OSError, ValueError, RecursionError) as error:
         raise BadCard(f"{CARD_FILE} cannot be read ({error})") from error
     if not isinstance(card, dict):
-        raise BadCard(f"{CARD_FILE} holds no object")
+        raise BadCard(f"{CARD_FILE} does not contain an object")
     if card.get("kind") != kind:
         raise BadCard(f"{CARD_FILE} is of kind {card.get('kind')!r}, and {kind!r} is needed")
     if card.get("version") != VERSION:

@@ -236,7 +236,7 @@ def _place(
         _check_exists(target)
         return Path(target), start_urls, path
     if path:
-        raise InvalidCollection(f"{target!r} and --path {path!r} are both folders: a collection file can hold both")
+        raise InvalidCollection(f"{target!r} and --path {path!r} are both folders: a collection file can have both")
     return None, start_urls, target
 
 

@@ -26,7 +26,7 @@ def hold_collection(
     while not lock.try_acquire():
         if not wait:
             raise CollectionBusy(
-                f"{lock.holder()} is at work on collection {name!r}: try again later, or wait for it with `--wait`"
+                f"{lock.holder()} is working on collection {name!r}: try again later, or wait for it with `--wait`"
             )
         if progress and not announced:
             progress(describe_wait(f"{lock.holder()} on collection {name!r}"))

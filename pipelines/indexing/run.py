@@ -260,7 +260,7 @@ class ReindexRun:
         """Return how many pages were seen, and why none of them is indexed."""
         left_out = self.store.left_out(self.collection.name, self.run)
         read = pages["seen"] - pages["failed"] - pages["duplicate"]
-        reasons = [f"{read:,} only with links or names, or that send their reader on"] if read else []
+        reasons = [f"{read:,} only with links or names, or that redirect"] if read else []
         reasons += [f"{pages['failed']:,} failed"] if pages["failed"] else []
         reasons += [describe_left_out(**one) for one in left_out]
         seen = pages["seen"] + sum(one["pages"] for one in left_out if one["state"] != "duplicate")
@@ -291,7 +291,7 @@ class ReindexRun:
             count = f"{len(urls):,} pages hold" if len(urls) > 1 else "1 page holds"
             self.log.warn(
                 f"{count} no text without JavaScript: {first_of(urls)}. Raydex runs no scripts: "
-                "index the files from which that site is made, if you have them"
+                "index the site's source files, if you have them"
             )
 
     def _warn_of_pins(self, index: int) -> None:
@@ -301,7 +301,7 @@ class ReindexRun:
         known = {f"{hit.url}{anchor}" for hit in chunks for anchor in ("", *(f"#{name}" for name in hit.anchors))}
         for url in dict.fromkeys(urls):
             if url not in known:
-                self.log.warn(f"pinned: the index holds no section {url!r}; questions that it is pinned to lack it")
+                self.log.warn(f"pinned: the index has no section {url!r}, so its questions don't get it")
 
     @property
     def _named_as_deleted(self) -> list[str] | None:
@@ -334,7 +334,7 @@ class ReindexRun:
         # Pages that must not be deleted stay in an index changed in place, but a new index would lack them.
         keeps = not refused or live is None or live == base
         if not keeps:
-            self.log.warn("the index with the new settings lacks those pages: it is left as a candidate")
+            self.log.warn("the index with the new settings lacks those pages, so it is left as a candidate")
         resources, goes_live = self.options.resources, keeps and may_publish
         return publish.publish_run(self.store, self.lock, self.run, self.settings, base, delete, resources, goes_live)
 

@@ -145,7 +145,7 @@ def index_settings(
         dimension = dimension or settings.dimension or len(embedder.embed_query("dimension"))
     if settings.dimension not in (0, dimension):
         raise WrongDimension(
-            f"model {settings.model!r} makes {dimension} dimensions, but index.dimension is {settings.dimension}"
+            f"model {settings.model!r} produces {dimension} dimensions, but index.dimension is {settings.dimension}"
         )
     settings = replace(settings, dimension=dimension, identity=counter.identity, html=dict(html))
     choose_vector_type(settings, 0)  # refuses more dimensions than an index supports

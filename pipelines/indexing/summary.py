@@ -22,7 +22,7 @@ class Outcome(Enum):
     """How a reindex ended, if it did not raise."""
 
     DONE = "done"
-    NOTHING_DELETED = "done, but nothing was deleted for a reason that needs a look"
+    NOTHING_DELETED = "done, but nothing was deleted, for a reason that needs attention"
     TEXT_LOST = "not published, because most of the text would be lost"
     NOTHING_INDEXED = "no page could be indexed"
 
@@ -101,13 +101,13 @@ def describe_plan(plan: Mapping[str, Any]) -> list[str]:
             lines.append(f"  source    {source['name']}: {named}")
             continue
         lines.append(f"  site      {source['name']}")
-        lines.append(f"            start page, sitemap and llms.txt name {named}; these may lead to more")
+        lines.append(f"            start page, sitemap and llms.txt list {named}; these may lead to more")
         if source["max_pages"]:
             lines.append(f"            at most {source['max_pages']:,} are fetched")
     known = ", ".join(f"{count:,} {state}" for state, count in plan["known_pages"].items())
     total = sum(plan["known_pages"].values())
     lines.append(f"  pages     {total:,} known{f': {known}' if known else ''}")
-    lines.append(f"  chunks    those of {plan['stored_pages_to_index']:,} stored pages that the index lacks")
+    lines.append(f"  chunks    from {plan['stored_pages_to_index']:,} stored pages that the index lacks")
     lines.append(f"  estimate  {Estimate(**plan['estimate'])}")
     lines.append(f"  index     {'brought up to date' if plan['index'] == 'bring up to date' else 'built new'}")
     lines.append(f"  settings  {', '.join(f'{key} {value}' for key, value in plan['settings'].items() if value)}")

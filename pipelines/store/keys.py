@@ -37,7 +37,7 @@ class KeyNameTaken(ValueError):
     def __init__(self, name: str) -> None:
         super().__init__(
             f"a key named {name!r} already exists: choose another name "
-            "(the name of a revoked key is not reused, so that what was recorded under it stays clear)"
+            "(the name of a revoked key is not reused, so that its records stay unambiguous)"
         )
 
 
@@ -149,9 +149,12 @@ class Keys(Database):
         _check_key(name, scopes, rate_per_minute, expires_days)
         announces = CHANGES in scopes
         if announces and (len(scopes) > 1 or origins or not collections):
-            raise BadKey("a key with the scope changes has no other scope, and `--collection` names whose pages change")
+            raise BadKey(
+                "a key with the scope changes has no other scope, and `--collection` must name the collections whose "
+                "pages change"
+            )
         if collections and not (origins or announces):
-            raise BadKey("collections are of publishable keys: a secret key may ask all of them")
+            raise BadKey("collections are for publishable keys: a secret key may query all of them")
         token = (PUBLISHABLE_PREFIX if origins else KEY_PREFIX) + secrets.token_urlsafe(32)
         row = self._one(
             "create_key",

@@ -255,7 +255,7 @@ def _require_vectors(connection: Connection, run: int, vectors: sql.Composable) 
     row = connection.execute(statement("vectors_missing", vectors=vectors), {"run": run}).fetchone()
     if row and row["chunks"]:
         raise VectorsMissing(
-            f"{row['chunks']} staged chunks of run {run} have no vector: run the command again, it continues from there"
+            f"{row['chunks']} staged chunks of run {run} have no vector: run the command again to continue"
         )
 
 

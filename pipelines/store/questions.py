@@ -35,8 +35,8 @@ class NoSuchQuestion(LookupError):
     """No recorded question has that id or wording."""
 
     def __init__(self, name: str) -> None:
-        hint = "`raydex insights` shows what is asked"
-        super().__init__(f"no question with the id, or the words, {name!r} is recorded: {hint}")
+        hint = "`raydex insights` lists the questions"
+        super().__init__(f"no recorded question has the id or wording {name!r}: {hint}")
 
 
 @dataclass(frozen=True, slots=True)

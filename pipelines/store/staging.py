@@ -75,7 +75,7 @@ class Staging(ChunkTables):
     def stage_vectors(self, run: int, hashes: Sequence[str], vectors: np.ndarray) -> None:
         """Load vectors (float32, one row per hash); stored vectors stay unchanged. Raises ValueError."""
         if not np.isfinite(vectors).all():
-            raise ValueError("a vector holds NaN or infinity, none was stored: check the embedding model")
+            raise ValueError("a vector contains NaN or infinity, and none was stored: check the embedding model")
 
         def work(connection: Connection) -> None:
             with connection.cursor() as cursor:

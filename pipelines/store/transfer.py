@@ -109,7 +109,7 @@ def read_manifest(path: Path) -> Manifest:
         raise _incomplete(path, error) from error
     form = values.get("format") if isinstance(values, dict) else None
     if form != FORMAT:
-        raise NotADump(f"{path} has format {form!r}, this version reads {FORMAT!r}: use the one that wrote it")
+        raise NotADump(f"{path} has format {form!r}, this version reads {FORMAT!r}: use the version that wrote it")
     try:
         manifest = TypeAdapter(Manifest).validate_python(values)
         choose_vector_type(manifest.settings, 0)
@@ -118,7 +118,7 @@ def read_manifest(path: Path) -> Manifest:
     except ValueError as error:
         raise _incomplete(path, error) from error
     if unknown := set(values["settings"]) - {field.name for field in fields(IndexSettings)}:
-        raise NotADump(f"{path} has settings that this version does not know: {', '.join(sorted(unknown))}")
+        raise NotADump(f"{path} has settings unknown to this version: {', '.join(sorted(unknown))}")
     return manifest
 
 
@@ -130,7 +130,7 @@ def _incomplete(path: Path, reason: object) -> NotADump:
 def _check_counts(counts: Mapping[str, int], manifest: Manifest, path: Path) -> None:
     """Raise NotADump unless the loaded counts match the manifest, which has fewer counts in older dumps."""
     if not {"chunks", "pages"} <= manifest.counts.keys() or not manifest.counts.items() <= counts.items():
-        raise _incomplete(path, f"it holds {dict(counts)}, its manifest says {manifest.counts}")
+        raise _incomplete(path, f"it contains {dict(counts)}, but its manifest says {manifest.counts}")
 
 
 def _write(connection: Connection, index: Index, columns: ChunkColumns, archive: zipfile.ZipFile) -> Manifest:

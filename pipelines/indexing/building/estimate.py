@@ -83,7 +83,7 @@ class Estimate:
             return f"{self.texts:,} texts by {who}; how long they take is not known until a run has embedded some"
         return (
             f"{self.texts:,} texts by {who}, about {describe_seconds(self.seconds)} in all, most of it "
-            f"{self.bottleneck} ({by}); changed pages, and those that others lead to, come on top"
+            f"{self.bottleneck} ({by}); changed pages, and pages found through links, are extra"
         )
 
 

@@ -174,7 +174,7 @@ def _fit(
     # Ray Data divides unreserved resources equally between stages, unless their number of tasks is limited. Limited to
     # the reading that `most` actors need, it leaves the rest to the actors. How much a GPU needs is unknown.
     tasks = None if gpus else max(2, math.ceil(most * cpus * READING_SHARE / task))
-    message = f"{wanted} embedding actors do not fit the free resources: using {actors}" if actors < wanted else ""
+    message = f"{wanted} embedding actors do not fit into the free resources: using {actors}" if actors < wanted else ""
     return Pools(least, actors, most, cpus, threads, gpus, task, light, tasks, crawls), message
 
 

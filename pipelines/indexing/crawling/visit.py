@@ -27,9 +27,7 @@ from pipelines.records import Page, digest
 # The parser takes milliseconds; a page that makes it hang loses its links and blocks one thread, but not the crawl.
 READ_S = 20.0
 
-_COOKIES_ASKED = (
-    ", even with the cookies that the site sets: it may need a browser. Index the files that it is made from, or a copy"
-)
+_COOKIES_ASKED = ", even with the cookies that the site sets: it may need a browser. Index its source files, or a copy"
 _NO_START = {"failed": "could not be fetched", "gone": "is gone", "skipped": "may not be read"}
 
 logger = logging.getLogger("raydex.crawl")

@@ -134,8 +134,8 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         wanted = self._one_for_each_url(path for path in known if self._includes(path))
         if known and not wanted:
             raise NoSuchFolder(
-                f"no file of path {self.path!r} is to be read: include and exclude allow none of {len(known)} URLs such"
-                f" as {self.url_of(known[0])!r}"
+                f"no file under path {self.path!r} is included: include and exclude allow none of {len(known)} URLs, "
+                f"such as {self.url_of(known[0])!r}"
             )
         if not wanted:
             suffixes = ", ".join(suffix for entry in FORMATS for suffix in entry.suffixes)

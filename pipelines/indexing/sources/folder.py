@@ -82,8 +82,8 @@ class FolderSource(PageSource):
         unknown = settings.unknown_generator()
         why = f"the URLs of {unknown} are not known" if unknown else "no generator is recognised"
         return (
-            f"{why}, and no site told its URLs: the files under {self.name} are cited by their own names, as "
-            f"{settings.url_of(made)}. `--sitemap FILE` or `--url-style` says how they are published"
+            f"{why}, and no site lists its URLs: the files under {self.name} are cited by their own names, such as "
+            f"{settings.url_of(made)}. `--sitemap FILE` or `--url-style` defines their URLs"
         )
 
     def limited_to(self, urls: Collection[str]) -> "FolderSource | None":

@@ -86,7 +86,7 @@ class SiteSource(PageSource):
             tracing.past("crawl", began, began + took, {"url.full": self.name})
         self._warn_of_traps(counts.get("traps", {}), warn)
         for folder in counts.get("below", ()):
-            tell(f"the crawl of {self.name} stays in {folder}, where its start page leads (--parent: it does not)")
+            tell(f"the crawl of {self.name} stays in {folder}, where its start page leads (--parent lifts this limit)")
         if report and report["complete"]:
             return ""
         stopped_by = report["stopped_by"] if report else "error: ended without a report"
@@ -97,8 +97,8 @@ class SiteSource(PageSource):
         if traps:
             most = max(traps, key=lambda pattern: traps[pattern])
             warn(
-                f"{sum(traps.values()):,} URLs of {self.name} were skipped: equal pages lead to ever new ones, such as "
-                f"{most}; --exclude PATTERN leaves out all of them"
+                f"{sum(traps.values()):,} URLs of {self.name} were skipped: equal pages link to ever new ones, such as "
+                f"{most}; --exclude PATTERN excludes them all"
             )
 
     def _tell_end(self, stopped_by: str, tell: Progress, warn: Progress) -> None:
@@ -107,7 +107,7 @@ class SiteSource(PageSource):
         else:
             default = f" (by default {DEFAULT_MAX_PAGES:,}; set another with --max-pages)"
             why = f"{stopped_by}{default if stopped_by == 'max_pages' and self.max_pages is None else ''}"
-            tell(f"the crawl of {self.name} was ended by {why}: a normal end, but nothing is deleted")
+            tell(f"the crawl of {self.name} ended because of {why}: a normal end, but nothing is deleted")
 
     def covers(self, url: str) -> bool:
         return url in self.host.scope

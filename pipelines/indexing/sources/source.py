@@ -212,6 +212,6 @@ def configured_source(keys: Any) -> Any:
     kinds = {kind.kind_name: kind for kind in ConfiguredSource.__subclasses__()}
     kind = kinds.get(str(keys.get("kind")))
     if kind is None:
-        known = ", ".join(sorted(kinds)) or "none: sites and folders have keys of their own"
+        known = ", ".join(sorted(kinds)) or "none: sites and folders have their own keys"
         raise UnknownKind(f"kind {keys.get('kind')!r} is not known; the kinds are {known}")
     return kind.model_validate(keys)

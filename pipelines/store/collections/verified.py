@@ -19,7 +19,7 @@ class NoSuchAnswer(LookupError):
     """There is no verified answer with that number."""
 
     def __init__(self, id: int) -> None:
-        super().__init__(f"there is no verified answer {id}: `raydex answers list` shows what there is")
+        super().__init__(f"there is no verified answer {id}: `raydex answers list` lists them all")
 
 
 @dataclass(frozen=True, slots=True)

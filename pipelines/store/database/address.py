@@ -52,7 +52,7 @@ def check_url(url: str) -> str:
     # Parameters, which follow the database's name, may contain any @.
     named, at, _ = re.sub(r"/[^@/?]*\?\w+=.*", "", url.partition("://")[2]).rpartition("@")
     if re.search(r"[@/?]", named) or (at and not named):
-        raise BadDatabaseUrl("user or password holds a character that must be escaped")
+        raise BadDatabaseUrl("user or password contains a character that must be escaped")
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:

@@ -128,7 +128,7 @@ class Database:
             except StoreUnavailable as error:
                 if not is_worth_waiting(error):
                     raise
-                log.warning("%s: waiting for it, then doing it again", error)
+                log.warning("%s: waiting for it, then trying again", error)
                 time.sleep(PAUSE_S)
                 self._do(lambda connection: connection.execute("select"))
         return work()
@@ -230,7 +230,7 @@ def open_session(connection: Connection) -> None:
     if row["encoding"] != ENCODING:
         raise UnusableDatabase(
             f"the database {connection.info.dbname!r} has the encoding {row['encoding']}, and pages need {ENCODING}: "
-            f"create another one (`createdb --encoding={ENCODING} --template=template0 NAME`), and name that in "
+            f"create another one (`createdb --encoding={ENCODING} --template=template0 NAME`), and use it in "
             "DATABASE_URL"
         )
     if not row["direct"]:
@@ -255,7 +255,7 @@ def _check_transactions(connection: Connection) -> None:
         cause = str(error).partition("\n")[0]
         raise UnusableDatabase(
             f"the connection pooler at {connection.info.host}:{connection.info.port} allows no transactions ({cause}): "
-            "let it pool transactions or sessions (`pool_mode` of pgbouncer), or name the server itself in DATABASE_URL"
+            "let it pool transactions or sessions (`pool_mode` of pgbouncer), or use the server itself in DATABASE_URL"
         ) from error
 
 

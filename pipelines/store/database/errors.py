@@ -49,29 +49,29 @@ def translate_errors() -> Iterator[None]:
     except psycopg.errors.DiskFull as error:
         raise DatabaseFull(
             f"the disk of the database is full: {error.diag.message_primary}. Nothing is lost: free space there "
-            "(`raydex prune` drops old indexes, if there are any), then do the same again"
+            "(`raydex prune` drops old indexes, if there are any), then try again"
         ) from error
     except psycopg.errors.QueryCanceled as error:
         raise StatementBrokenOff(
-            f"the database broke a statement off: {error}. If that was a time-out, raise `statement_timeout` of the "
-            "role (`alter role NAME set statement_timeout = '10min'`), then do the same again"
+            f"the database canceled a statement: {error}. If that was a timeout, raise `statement_timeout` of the "
+            "role (`alter role NAME set statement_timeout = '10min'`), then try again"
         ) from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise NotAllowed(
-            f"the database can only be read: {error.diag.message_primary}. If it is a replica, name the primary server "
-            "in DATABASE_URL; if not, somebody or a full disk has set `default_transaction_read_only`"
+            f"the database can only be read: {error.diag.message_primary}. If it is a replica, use the primary server "
+            "in DATABASE_URL; if not, an administrator or a full disk has set `default_transaction_read_only`"
         ) from error
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidSchemaName) as error:
         raise NotAllowed(
             f"the database does not allow this: {error.diag.message_primary}. Give the role of DATABASE_URL the rights "
-            "(`raydex doctor` names what it lacks), or let the owner of the database run the command"
+            "(`raydex doctor` names the missing ones), or let the owner of the database run the command"
         ) from error
     except PoolTimeout as error:
         raise StoreUnavailable(
-            "the database gives no connection in time: `raydex doctor` says why. A connection pooler in front of it "
+            "the database gave no connection in time: `raydex doctor` says why. A connection pooler in front of it "
             "needs two sessions of the server or more, as a run keeps one until it ends"
         ) from error
     except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
-        raise TransactionConflict(f"transactions were in each other's way: {error}; do the same again") from error
+        raise TransactionConflict(f"transactions were in each other's way: {error}; try again") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise StoreUnavailable(f"the database is away: {error}") from error

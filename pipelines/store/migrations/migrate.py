@@ -29,7 +29,7 @@ OLDEST_TABLES = {"collection", "page", "run"}
 OLDEST_PGVECTOR = (0, 8, 2)
 # Debian 13 has 0.8.0, Ubuntu 24.04 has 0.6.0.
 NEWER_PGVECTOR = (
-    "packages of many systems are older: apt.postgresql.org and yum.postgresql.org have newer ones "
+    "the packages of many systems are older: apt.postgresql.org and yum.postgresql.org have newer ones "
     "(`postgresql-NN-pgvector`, `pgvector_NN`), https://github.com/pgvector/pgvector#installation has other ways"
 )
 
