@@ -168,8 +168,8 @@ class Questions(Database):
     ) -> list[dict[str, Any]]:
         """Return the last `most` questions, newest first, with the sum of their ratings, their reasons and comments.
 
-        If given, limit them to `collection`, to those asked `before`, and with `unknown` to those that the sources did
-        not answer.
+        If given, only questions to `collection` or asked `before` are returned; with `unknown`, only questions that the
+        sources did not answer.
         """
         values = {"collection": collection, "before": before, "unknown": unknown, "most": most}
         return [dict(row) for row in self._all("recent_questions", values, answer=statement("answer_fields"))]

@@ -27,7 +27,7 @@ class Upkeep(Database):
         return [row["name"] for row in rows]
 
     def vacuum(self, table: str) -> None:
-        """Vacuum and analyze a table; readers and writers continue meanwhile."""
+        """Vacuum and analyze a table, without blocking readers and writers."""
         with self._connection() as connection, autocommit(connection):  # vacuum can't run in a transaction
             connection.execute(statement("vacuum_table", table=sql.Identifier(table)))
 

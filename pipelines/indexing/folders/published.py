@@ -75,7 +75,7 @@ def match_files(
 
 
 def _named_keys(inner: str, fields: Mapping[str, object]) -> list[Key]:
-    """Return the keys in a page's front matter: whole paths, and names in place of its own."""
+    """Return the keys in a page's front matter: whole paths, and names that replace the file's name."""
     named = [str(fields[name]) for name in _NAMED if isinstance(fields.get(name), str | int)]
     return [key for name in named for key in (key_of(name), (*key_of(inner)[:-1], *key_of(name)))]
 

@@ -1,1 +1,1 @@
-"""Collections, their copies and pages, what they are about, verified answers, announced changes."""
+"""Collections: their catalog, copies, pages and summaries, verified answers, announced changes."""

@@ -19,7 +19,7 @@ DEFAULT_MAX_PAGES = 50_000
 class FrontierEntry:
     """A URL to visit; `depth` counts links from a seed, `hops` the redirects that led here from the page `finder`.
 
-    It is visited once, and once more if an entry has `again`.
+    It is visited once, and a second time if an entry has `again`.
     """
 
     url: str
