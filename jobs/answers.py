@@ -27,11 +27,11 @@ NONE_YET = "no verified answer yet: `raydex answers add --question … --source 
 def arguments() -> argparse.ArgumentParser:
     parser = command("answers", __doc__)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="list the answers of a collection, and which of them are given")
+    listing = actions.add_parser("list", help="list a collection's answers, and which of them are in use")
     review = actions.add_parser("review", help="show the answers whose sections have changed, with the changes")
     add = actions.add_parser("add", help="write the answer to a question")
-    accept = actions.add_parser("accept", help="give an answer again, as it is or with another text or other sections")
-    retire = actions.add_parser("retire", help="stop giving an answer")
+    accept = actions.add_parser("accept", help="use an answer again, unchanged or with new text or sections")
+    retire = actions.add_parser("retire", help="stop using an answer")
     for one in (listing, review, add):
         add_collection(one, "default: the one that is asked where none is named")
     for one in (accept, retire):
@@ -39,9 +39,9 @@ def arguments() -> argparse.ArgumentParser:
     for one in (add, accept):
         wording = "the question, or another wording of it; repeatable"
         one.add_argument("--question", action="append", default=[], metavar="TEXT", help=wording)
-        asked = "a question that was asked, by its id or its words; repeatable: the questions of a cluster"
+        asked = "a recorded question, by its id or its text; repeatable for all questions of a cluster"
         one.add_argument("--asked", action="append", default=[], metavar="QUESTION", help=asked)
-        source = "a section that the answer rests on, URL#ANCHOR: [1] in the text is the first; repeatable"
+        source = "a section that supports the answer, URL#ANCHOR; [1] in the text cites the first; repeatable"
         one.add_argument("--source", action="append", default=[], metavar="SOURCE", help=source)
         text = one.add_mutually_exclusive_group()
         text.add_argument("--file", type=Path, help="the answer as Markdown; - reads it from standard input")

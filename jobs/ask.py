@@ -53,15 +53,17 @@ class ServiceFailed(RuntimeError):
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("ask", __doc__)
-    parser.add_argument("question", nargs="+", action=Words, metavar="QUESTION", help="its words, in quotes or not")
+    parser.add_argument(
+        "question", nargs="+", action=Words, metavar="QUESTION", help="the question, with or without quotes"
+    )
     add_collection(parser, "collection to ask (default: the one set by `raydex default`, else the only one)")
-    parser.add_argument("-k", type=int, help="number of hits to answer from (default 5)")
-    parser.add_argument("--url", help="service to ask (default: the one of RAYDEX_HOME that was started last, if any)")
+    parser.add_argument("-k", type=int, help="number of hits to use for the answer (default 5)")
+    parser.add_argument("--url", help="service to ask (default: the last one started in RAYDEX_HOME, if any)")
     parser.add_argument("--key", help="API key of the service (default: RAYDEX_KEY)")
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="print the hits, the model's progress and each sentence, with the seconds",
+        help="print the hits, the model's progress and each sentence, with timestamps in seconds",
     )
     add_json(parser)
     return parser

@@ -101,7 +101,7 @@ def add_source(parser: CommandParser) -> None:
     parser.needs_name = True
     missing = argparse.SUPPRESS
     parser.add_argument("collection", nargs="?", metavar="NAME|FILE.yaml", action=_NameOnce, default=missing,
-                        help="name of the collection, as its last run left its settings; or its file")  # fmt: skip
+                        help="name of the collection, with the settings of its last run; or its file")  # fmt: skip
     parser.add_argument("--collection", metavar="NAME", action=_NameOnce, help="another way to write NAME")
 
 
@@ -140,15 +140,17 @@ def add_name(parser: CommandParser, help: str | None = None) -> None:
 
 def add_no_llm(parser: argparse.ArgumentParser) -> None:
     """Add --no-llm, which becomes the setting `llm_off`."""
-    off = "quote, without any language model"
+    off = "quote the documentation, without any language model"
     parser.add_argument("--no-llm", dest="llm_off", action="store_true", default=None, help=off)
 
 
 def add_asking(group: "argparse._ArgumentGroup") -> None:
     """Add flags for asking the questions of a data set: --fresh, --workers, --at-once."""
     group.add_argument("--fresh", action="store_true", help="ask every question again and ignore stored answers")
-    group.add_argument("--workers", type=int, default=0, help="Ray actors (default: one a CPU, few questions: none)")
-    at_once = "questions at once (default 1; language models of other machines: 8)"
+    group.add_argument(
+        "--workers", type=int, default=0, help="Ray actors (default: one per CPU; none for few questions)"
+    )
+    at_once = "questions at once (default 1; 8 if the language model runs on another machine)"
     group.add_argument("--at-once", type=int, default=0, help=at_once)
 
 

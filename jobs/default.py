@@ -12,7 +12,9 @@ from jobs.environment import open_store
 def arguments() -> argparse.ArgumentParser:
     parser = command("default", __doc__)
     add_name(parser, "collection that becomes the default (none: print the default)")
-    parser.add_argument("--none", action="store_true", help="have no default: with several collections, name one")
+    parser.add_argument(
+        "--none", action="store_true", help="remove the default: with several collections, requests must name one"
+    )
     add_json(parser)
     return parser
 

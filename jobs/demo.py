@@ -44,10 +44,10 @@ def arguments() -> argparse.ArgumentParser:
     parser = command("demo", __doc__)
     parser.add_argument("--site", metavar="URL", help="crawl this site instead of Raydex's own documentation")
     parser.add_argument("--question", help="question to ask")
-    parser.add_argument("--max-pages", type=int, default=200, help="index at most so many pages of --site (200)")
+    parser.add_argument("--max-pages", type=int, default=200, help="index at most this many pages of --site (200)")
     parser.add_argument("--port", type=int, default=SERVE_PORT, help="port of the service (default 8000)")
     parser.add_argument("--once", action="store_true", help="stop after the first answer")
-    parser.add_argument("--no-llm", action="store_true", help="quote, without any language model")
+    parser.add_argument("--no-llm", action="store_true", help="quote the documentation, without any language model")
     return parser
 
 

@@ -35,21 +35,21 @@ def arguments() -> argparse.ArgumentParser:
     cli.add_collection(parser, "default: the only one")
     dataset = "questions as JSONL, a JSON array or CSV; several: --dataset A --dataset B"
     parser.add_argument("--dataset", type=Path, required=True, action="append", help=dataset)
-    parser.add_argument("--k", default=KS, help=f"numbers of hits to score, separated by commas (default {KS})")
-    parser.add_argument("--limit", type=int, help="ask only this many of the questions, drawn by --seed")
+    parser.add_argument("--k", default=KS, help=f"numbers of hits to score, comma-separated (default {KS})")
+    parser.add_argument("--limit", type=int, help="ask only this many questions, sampled with --seed")
     parser.add_argument("--seed", type=int, default=0, help="seed of --limit and of the intervals")
     answers = parser.add_argument_group("answers")
     answers.add_argument("--answers", action="store_true", help="answer each question too, and score the answers")
-    judge = "its model judges the answers, a call for each (default: nobody)"
+    judge = "its model judges the answers, with one call per answer (default: none)"
     answers.add_argument("--judge", metavar="AGENT", help=judge)
-    dimensions = "what is judged, by commas; NAME=FILE: a prompt (default: quality if there is a judge)"
+    dimensions = "dimensions to judge, comma-separated; NAME=FILE gives a prompt (default: quality if there is a judge)"
     answers.add_argument("--dimensions", help=dimensions)
-    check = "check the judge too: do order, length or author of answers sway it, and do people agree with it?"
+    check = "check the judge too: is it swayed by the order, length or author of answers, and do people agree with it?"
     answers.add_argument("--check-judge", action="store_true", help=check)
     grades = "with --check-judge: graded answers as JSONL, {question, answer, reference, grade}; grade is 1 to 5"
     answers.add_argument("--grades", type=Path, metavar="FILE", help=grades)
     component = (
-        "answer each question from its reference section too: twice the calls, a score that retrieval can't spoil"
+        "also answer each question from its reference section: twice the calls, for a score independent of retrieval"
     )
     answers.add_argument("--component", action=argparse.BooleanOptionalAction, default=False, help=component)
     without = "answer without the answers that people wrote (`raydex answers`)"

@@ -31,9 +31,13 @@ def arguments() -> argparse.ArgumentParser:
     parser = cli.command("experiment", __doc__)
     parser.add_argument("file", type=Path, help="sweep file (benchmarks/sweeps/*.yaml)")
     parser.add_argument("--out", type=Path, help="folder of report.html and results.json (default: in RAYDEX_HOME)")
-    parser.add_argument("--metric", help="what runs are ranked by (default: retrieval_score at the largest k ≤ 9)")
-    parser.add_argument("--write", type=Path, metavar="PAGE.md", help="put the table into this page, between its marks")
-    parser.add_argument("--prices", type=Path, metavar="FILE", help="prices of models; they replace the known ones")
+    parser.add_argument("--metric", help="metric to rank runs by (default: retrieval_score at the largest k ≤ 9)")
+    parser.add_argument(
+        "--write", type=Path, metavar="PAGE.md", help="write the table into this page, between its markers"
+    )
+    parser.add_argument(
+        "--prices", type=Path, metavar="FILE", help="prices of models, which override the built-in ones"
+    )
     gating = parser.add_argument_group("gate")
     gating.add_argument("--baseline", metavar="RUN", help="compare with this run, or with an earlier results.json")
     gating.add_argument("--fail-below", type=how_far, metavar="X", help="exit 4 if a run scores more than X below it")
@@ -48,7 +52,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     running = parser.add_argument_group("running")
     cli.add_asking(running)
-    running.add_argument("--drop-indexes", action="store_true", help="drop the collection's indexes of experiments")
+    running.add_argument("--drop-indexes", action="store_true", help="drop the collection's experiment indexes")
     running.add_argument("--dry-run", action="store_true", help="print what would be measured, do nothing")
     cli.add_json(parser)
     return parser

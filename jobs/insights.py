@@ -29,7 +29,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--days", type=float, metavar="N", help="only the last N days")
     parser.add_argument("--since", type=read_time, metavar="DATE", help="only from this day or time (UTC) on")
     parser.add_argument("--until", type=read_time, metavar="DATE", help="only before this day or time (UTC)")
-    changed = "answers whose cited sections have changed since"
+    changed = "list answers whose cited sections have changed since"
     parser.add_argument("--changed-answers", action="store_true", help=changed)
     parser.add_argument("--out", type=Path, help=OUT)
     add_json(parser)

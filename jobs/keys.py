@@ -20,17 +20,21 @@ def arguments() -> argparse.ArgumentParser:
     create.add_argument("name", help="unique name, used in lists and records and to revoke the key")
     allows = "what the key allows (default query; admin includes it)"
     create.add_argument("--scope", action="append", choices=SCOPES, help=allows)
-    pages = "a key for pages, which everyone may read: only asks"
+    pages = "a key for web pages, where everyone can read it: it can only ask"
     create.add_argument("--publishable", action="store_true", help=pages)
-    create.add_argument("--origin", action="append", help="of the pages that may hold it, as https://docs.example.com")
-    asks = "the publishable key may ask (default: all); whose changes are announced"
+    create.add_argument(
+        "--origin", action="append", help="an origin of the pages that may use it, such as https://docs.example.com"
+    )
+    asks = "a collection that a publishable key may ask (default: all), or whose changes the key may announce"
     create.add_argument("--collection", action="append", help=asks)
     create.add_argument("--rate", type=int, help="requests per minute, 0: no limit (default: the service's)")
     create.add_argument("--expires-days", type=float, help="days until the key expires (default: never)")
     add_json(create)
     add_json(actions.add_parser("list", help="list all keys, without their secrets"))
-    secret = actions.add_parser("secret", help="make and print what announced changes of a collection are signed with")
-    secret.add_argument("name", help="name of the collection; its secret of before is void")
+    secret = actions.add_parser(
+        "secret", help="create and print the secret that signs announced changes of a collection"
+    )
+    secret.add_argument("name", help="name of the collection; its previous secret becomes invalid")
     add_json(secret)
     revoke = actions.add_parser("revoke", help="revoke a key; the service refuses it within a few seconds")
     revoke.add_argument("name", help="name of the key")

@@ -22,7 +22,7 @@ OF_PROCESSES = "worker-*"  # logs of tasks and actors; other files are Ray's own
 def arguments() -> argparse.ArgumentParser:
     parser = command("logs", __doc__)
     parser.add_argument("run", type=int, metavar="RUN", help="number of the run")
-    parser.add_argument("--follow", action="store_true", help="go on until the run has ended")
+    parser.add_argument("--follow", action="store_true", help="continue until the run has ended")
     add_json(parser)
     return parser
 

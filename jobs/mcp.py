@@ -16,7 +16,7 @@ EPILOG = "Without --service it answers from this machine's RAYDEX_HOME; no servi
 def arguments() -> argparse.ArgumentParser:
     parser = command("mcp", __doc__)
     parser.epilog = EPILOG
-    parser.add_argument("--service", metavar="URL", help="ask the service at this address instead")
+    parser.add_argument("--service", metavar="URL", help="ask the service at this URL instead")
     parser.add_argument("--key", help="API key of the service (default: RAYDEX_KEY)")
     parser.add_argument("--collection", help="collection to answer from (default: the only one)")
     add_no_llm(parser)

@@ -32,7 +32,7 @@ from pipelines.nights.telling import describe_night
 def arguments() -> argparse.ArgumentParser:
     parser = command("nightly", __doc__)
     add_source(parser)
-    parser.add_argument("--no-ray", action="store_true", help="do all in this process")
+    parser.add_argument("--no-ray", action="store_true", help="do all work in this process")
     add_wait(parser)
     add_json(parser)
     return parser

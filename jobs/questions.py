@@ -37,21 +37,23 @@ def arguments() -> argparse.ArgumentParser:
     make = actions.add_parser("make", help="write questions about a collection")
     answer = actions.add_parser("answer", help="write the reference answers that a data set lacks")
     review = actions.add_parser("review", help="list a data set with its drafts, accept and reject them")
-    correct = actions.add_parser("correct", help="turn a question that was answered wrongly into a row of a data set")
+    correct = actions.add_parser("correct", help="turn a wrongly answered question into a row of a data set")
     add_making(make)
     answer.add_argument("dataset", type=Path, metavar="DATASET", help="questions with their sources")
     for one in (make, answer):
         one.add_argument("--collection", required=True, metavar="NAME", help="name of the collection")
         one.add_argument("--agent", help="the agent whose model writes (default: the first)")
         one.add_argument("--fresh", action="store_true", help="ask the model again and ignore stored replies")
-    answer.add_argument("--at-once", type=int, default=4, help="calls of the model at a time (default 4)")
+    answer.add_argument("--at-once", type=int, default=4, help="concurrent calls of the model (default 4)")
     review.add_argument("file", type=Path, metavar="FILE", help="the data set")
     review.add_argument("--accept", nargs="+", default=[], metavar="N", help="accept these rows, or all drafts")
     review.add_argument("--reject", nargs="+", default=[], metavar="N", help="reject these rows, or all drafts")
-    correct.add_argument("question", nargs="+", action=cli.Words, metavar="QUESTION", help="its id or its words")
-    cli.add_collection(correct, "the collection that was asked (default: the one that it was asked of)")
-    correct.add_argument("--pair", action="store_true", help="a training pair: with the sources that are wrong")
-    correct.add_argument("--unknown", action="store_true", help="no source answers it: the right answer is not known")
+    correct.add_argument("question", nargs="+", action=cli.Words, metavar="QUESTION", help="its id or its text")
+    cli.add_collection(correct, "its collection (default: the one it was asked in)")
+    correct.add_argument("--pair", action="store_true", help="write a training pair, with the wrong sources")
+    correct.add_argument(
+        "--unknown", action="store_true", help="no source answers it; the right answer is that it is unknown"
+    )
     for one, source in ((review, "with --accept N: the right source"), (correct, "a section that answers it")):
         one.add_argument("--source", action="append", default=[], metavar="SOURCE", help=f"{source}; repeatable")
     for one in (make, answer, correct):
@@ -64,13 +66,13 @@ def arguments() -> argparse.ArgumentParser:
 def add_making(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `make`."""
     manner = parser.add_mutually_exclusive_group()
-    manner.add_argument("--without-llm", action="store_true", help="the headings of sections, without a model")
+    manner.add_argument("--without-llm", action="store_true", help="make questions from headings, without a model")
     manner.add_argument(
         "--feedback",
         action="store_true",
-        help="drafts: questions with well-rated answers, or whose sources readers opened",
+        help="write drafts from questions with well-rated answers or opened sources",
     )
-    style = "write in the manner of these questions of users"
+    style = "imitate the style of these users' questions"
     manner.add_argument("--style", dest="style_file", type=Path, metavar="FILE", help=style)
     cli.add_fields(parser, making.QuestionOptions)
 

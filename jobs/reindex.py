@@ -53,7 +53,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     add("target", nargs="?", help="URL to crawl, folder of files (with --base-url), or collection file (*.yaml); "
         "with --changed or --deleted the name of the collection")  # fmt: skip
     cli.add_collection(parser, "name of the collection (default: the file's or the host's); alone: repeat its last run")
-    add("--title", help="what readers see as the name of the collection (default: the site's own)")
+    add("--title", help="name of the collection for readers (default: the site's title)")
     add("--start-url", action="append", default=[], help="crawl from this URL (may be repeated)")
     add("--path", help="read this folder, glob or bucket instead of crawling")
     add("--base-url", help="URL where the files of the folder are published")
@@ -61,24 +61,30 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         "--url-style",
         choices=URL_STYLES,
         help="how the URLs of Markdown and other sources end: keep (.md), html, "
-        "directory (guide/), bare (guide), auto: as the generator of the folder publishes it (auto)",
+        "directory (guide/), bare (guide), auto: as the folder's generator publishes them (auto)",
     )
     add(
         "--sitemap",
         dest="site_map",
         metavar="FILE|URL",
-        help="sitemap, objects.inv, search index or llms.txt in which the files of the folder are looked for",
+        help="sitemap, objects.inv, search index or llms.txt that lists the URLs of the folder's files",
     )
 
 
 def add_crawling(add: Add) -> None:
     add("--include", action="append", help="regular expression that a URL must match")
     add("--exclude", action="append", help="regular expression that a URL must not match")
-    add("--max-pages", type=int, help="stop after exactly so many pages of a host")
-    add("--max-depth", type=int, help="follow at most so many links from a start URL")
-    add("--concurrency", type=int, help=f"requests at once for each host ({CRAWL.concurrency})")
-    add("--delay", type=float, dest="delay_s", help=f"least seconds between two requests ({CRAWL.delay_s:g})")
-    add("--parent", action="store_false", dest="no_parent", default=None, help="leave the start URL's folder")
+    add("--max-pages", type=int, help="stop after exactly this many pages of a host")
+    add("--max-depth", type=int, help="follow at most this many links from a start URL")
+    add("--concurrency", type=int, help=f"concurrent requests per host ({CRAWL.concurrency})")
+    add("--delay", type=float, dest="delay_s", help=f"minimum seconds between two requests ({CRAWL.delay_s:g})")
+    add(
+        "--parent",
+        action="store_false",
+        dest="no_parent",
+        default=None,
+        help="also crawl outside the start URL's folder",
+    )
     add("--no-sitemap", action="store_false", dest="sitemap", default=None, help="ignore sitemaps and llms.txt")
     add("--allow-private", action="store_true", default=None, help="allow private and loopback addresses")
     add("--ignore-robots", action="store_true", default=None, help="do not obey robots.txt")
@@ -87,25 +93,40 @@ def add_crawling(add: Add) -> None:
 
 def add_indexing(add: Add) -> None:
     add("--model", help=f"embedding model: {MODELS}")
-    add("--query-prefix", help="what the model reads before a question (default: as its files or its family say)")
-    add("--chunk-prefix", help="what the model reads before a chunk (default: as its files or its family say)")
-    add("--chunk-size", type=int, help=f"0: as much as the model reads ({INDEX.chunk_size})")
-    add("--chunk-overlap", type=int, help=f"what a chunk repeats of the one before ({INDEX.chunk_overlap})")
-    add("--chunk-unit", choices=["tokens", "characters"], help=f"of size and overlap ({INDEX.chunk_unit})")
+    add(
+        "--query-prefix",
+        help="text that the model gets before a question (default: from its files or its model family)",
+    )
+    add("--chunk-prefix", help="text that the model gets before a chunk (default: from its files or its model family)")
+    add("--chunk-size", type=int, help=f"size of a chunk; 0: the model's limit ({INDEX.chunk_size})")
+    add("--chunk-overlap", type=int, help=f"overlap with the previous chunk ({INDEX.chunk_overlap})")
+    add("--chunk-unit", choices=["tokens", "characters"], help=f"unit of size and overlap ({INDEX.chunk_unit})")
     add("--vector-type", choices=["auto", "vector", "halfvec"], help=f"column type of vectors ({INDEX.vector_type})")
     add("--backend", default=OPTIONS.backend, choices=get_args(Backend), help="model engine")
     add("--embedders", type=int, help="embedding actors (default: as many as fit, growing with the cluster)")
-    add("--max-embedders", type=int, default=OPTIONS.max_embedders, help="at most, as nodes join (%(default)s)")
+    add(
+        "--max-embedders",
+        type=int,
+        default=OPTIONS.max_embedders,
+        help="maximum number of embedding actors, as nodes join (%(default)s)",
+    )
     add(
         "--finish-in",
         type=float,
         default=OPTIONS.finish_in_s / 60,
         metavar="MINUTES",
-        help="ask for nodes to embed within (%(default)g)",
+        help="request enough nodes to embed within this time (%(default)g)",
     )
-    add("--gpus-per-embedder", type=float, default=OPTIONS.gpus_per_embedder, help="a fraction shares one GPU")
     add(
-        "--maintenance-work-mem", default=OPTIONS.resources.maintenance_work_mem, help="of the HNSW build (%(default)s)"
+        "--gpus-per-embedder",
+        type=float,
+        default=OPTIONS.gpus_per_embedder,
+        help="GPUs of an actor; with a fraction, actors share a GPU",
+    )
+    add(
+        "--maintenance-work-mem",
+        default=OPTIONS.resources.maintenance_work_mem,
+        help="memory for the HNSW build (%(default)s)",
     )
     add("--parallel-workers", type=int, help="extra processes of the HNSW build (as many as the server allows)")
 
@@ -113,12 +134,12 @@ def add_indexing(add: Add) -> None:
 def add_changes(add: Add) -> None:
     add("--changed", metavar="URL", nargs="+", action="extend", help="read only these pages, into the live index")
     add("--deleted", metavar="URL", nargs="+", action="extend", help="delete these pages from the live index")
-    add("--announced", action="store_true", help="do so with the changes that were announced to the service")
+    add("--announced", action="store_true", help="do this for the changes announced to the service")
 
 
 def add_running(add: Add) -> None:
-    add("--no-ray", action="store_true", help="do all in this process, as is done with little work anyway")
-    add("--read-all", action="store_true", help="read files of unchanged size and time too")
+    add("--no-ray", action="store_true", help="do all work in this process, which is the default for small jobs")
+    add("--read-all", action="store_true", help="also read files with unchanged size and time")
     add("--max-delete-ratio", type=float, help="share of pages that may vanish in this run (default: the collection "
         f"file's, {MAX_DELETE_RATIO:g}), and of the text ({MAX_LOSS:g}, or this if it is more)")  # fmt: skip
     add("--no-publish", action="store_true", help="leave a candidate for `raydex publish`")

@@ -30,7 +30,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = command("report", __doc__)
     add_source(parser)
     parser.add_argument("--days", type=float, default=7, metavar="N", help="of the last N days (default %(default)g)")
-    parser.add_argument("--send", action="store_true", help="send it by webhook, Slack and e-mail, as the file says")
+    parser.add_argument("--send", action="store_true", help="send it by webhook, Slack and e-mail, as configured")
     add_json(parser)
     return parser
 

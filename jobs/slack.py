@@ -19,10 +19,10 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--service", help="URL of the service to ask (default: the one of RAYDEX_HOME, else port 8000)")
     file = "YAML file: workspaces with their tokens, collections of channels"
     parser.add_argument("--workspaces", dest="slack_workspaces", metavar="WORKSPACES", help=file)
-    parser.add_argument("--collection", help="collection to ask where the file names none (default: the service's)")
+    parser.add_argument("--collection", help="collection to ask if the file names none (default: the service's)")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--check", action="store_true", help="check tokens, workspaces and service, then end")
-    only.add_argument("--manifest", action="store_true", help="print the manifest to make the Slack app from, then end")
+    only.add_argument("--manifest", action="store_true", help="print the manifest for creating the Slack app, then end")
     return parser
 
 

@@ -65,7 +65,7 @@ def arguments() -> argparse.ArgumentParser:
         "--environment",
         choices=["auto", "build", "none"],
         default="auto",
-        help="what the nodes install: auto asks them what they lack, build installs all, none nothing (%(default)s)",
+        help="packages to install on the nodes: auto adds missing ones, build installs all, none nothing (%(default)s)",
     )
     add("--index", metavar="URL", help="a package index in addition to PyPI, such as the one with torch's CPU builds")
     add("--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the command (may be repeated)")

@@ -27,16 +27,16 @@ def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
     add("--dataset", type=Path, required=True, help=labels if name == "router" else "questions with their sources")
     add("--output", type=Path, required=True, help="folder of the trained model")
     if name != "router":
-        cli.add_collection(parser, "whose index is used (default: the only one)")
+        cli.add_collection(parser, "collection whose index is used (default: the only one)")
     if name == "adapter":
-        add("--check", type=Path, help="further questions to judge by; their pages are not learned from")
+        add("--check", type=Path, help="more questions to judge by; their pages are excluded from training")
     if name == "tags":
-        add("--corrections", type=Path, help="CSV of question, tag, correction: questions that people labelled")
+        add("--corrections", type=Path, help="CSV of question, tag, correction: questions labeled by people")
     cli.add_moved(parser, f"train {name}")
     cli.add_fields(parser, KINDS[name].plan)
     if name != "router":
-        add("--threads", type=int, default=0, help="of torch on a CPU (default: torch decides)")
-    add("--accept", action="store_true", help="accept the model against the verdict; the card records it")
+        add("--threads", type=int, default=0, help="threads of torch on a CPU (default: torch decides)")
+    add("--accept", action="store_true", help="accept the model despite the verdict; its model card records this")
     cli.add_json(parser)
 
 

@@ -34,11 +34,11 @@ class AdapterPlan(TrainingPlan):
     0.004. The other settings are not tuned.
     """
 
-    temperature: float = Field(0.05, gt=0, description="of the softmax over all chunks")
+    temperature: float = Field(0.05, gt=0, description="temperature of the softmax over all chunks")
     stay: float = Field(1e-3, ge=0, description="weight of the squared distance (Frobenius) to the identity")
     epochs: int = Field(3, ge=0, description="passes over the questions")
     batch_size: int = Field(128, ge=1)
-    learning_rate: float = Field(1e-3, gt=0, description="of Adam")
+    learning_rate: float = Field(1e-3, gt=0, description="learning rate of Adam")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,13 +35,15 @@ class RerankerPlan(FineTuningPlan, RerankingPlan):
     cross-encoders of this size is 2e-5 to 5e-5; the new head needs the upper end.
     """
 
-    loss: Literal["binary", "listwise"] = Field("binary", description="of each pair, or of a question's passages")
-    learning_rate: float = Field(5e-5, gt=0, description="its usual range is 2e-5 to 5e-5")
-    batch_size: int = Field(16, ge=1, description="pairs, or questions if listwise")
-    max_tokens: int = Field(192, ge=16, description="of question and passage together")
-    minutes: float = Field(0.0, ge=0, description="end training after so long with what it has learned; 0: never")
+    loss: Literal["binary", "listwise"] = Field(
+        "binary", description="loss of each pair, or of all passages of a question"
+    )
+    learning_rate: float = Field(5e-5, gt=0, description="usually 2e-5 to 5e-5")
+    batch_size: int = Field(16, ge=1, description="pairs per batch, or questions if listwise")
+    max_tokens: int = Field(192, ge=16, description="maximum length of question and passage together")
+    minutes: float = Field(0.0, ge=0, description="stop training after this time and keep the result; 0: never")
     questions: int = Field(2_000, ge=0, description="questions to learn from; 0: all")
-    held_out: int = Field(200, ge=0, description="questions to judge by; 0: all that are held out")
+    held_out: int = Field(200, ge=0, description="held-out questions to judge by; 0: all")
     negatives: int = Field(4, ge=1, description="wrong answers mined for each question")
     feedback: bool = Field(False, description="learn from ratings of the service's answers too")
 

@@ -33,13 +33,15 @@ class EmbedderPlan(FineTuningPlan):
     """
 
     layers: Literal["all", "embeddings"] = Field("all", description="embeddings: train only the token embeddings")
-    low_rank: int = Field(0, ge=0, description="train changes of this rank for each layer (LoRA); 0: the weights")
-    new_words: int = Field(0, ge=0, description="words of the corpus to add to the vocabulary, at most")
+    low_rank: int = Field(
+        0, ge=0, description="train low-rank changes of this rank per layer (LoRA); 0: train the weights"
+    )
+    new_words: int = Field(0, ge=0, description="maximum number of corpus words to add to the vocabulary")
     learning_rate: float = Field(2e-5, gt=0, description="only token embeddings: 1e-4; low rank: 1e-3")
-    batch_size: int = Field(32, ge=2, description="questions; the other texts of a batch are negatives too")
-    max_tokens: int = Field(0, ge=0, description="cut texts while training; 0: as the model does")
-    pool: int = Field(0, ge=0, description="chunks to judge among; 0: all")
-    skip: int = Field(0, ge=0, description="pass over so many of the best wrong hits")
+    batch_size: int = Field(32, ge=2, description="questions per batch; other passages of the batch are negatives too")
+    max_tokens: int = Field(0, ge=0, description="truncate input while training; 0: the model's limit")
+    pool: int = Field(0, ge=0, description="number of chunks to judge against; 0: all")
+    skip: int = Field(0, ge=0, description="number of best wrong hits to skip")
 
     @model_validator(mode="before")
     @classmethod

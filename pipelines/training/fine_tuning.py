@@ -42,9 +42,9 @@ class TrainerPlan(TrainingPlan):
 class FineTuningPlan(TrainerPlan):
     """Settings of a fine-tuning: the model to start from, the training data, and the method."""
 
-    model: str = Field("", description="whose weights it begins with (default: the index's embedding model)")
+    model: str = Field("", description="model to start from (default: the index's embedding model)")
     questions: int = Field(0, ge=0, description="questions to learn from; 0: all")
-    held_out: int = Field(0, ge=0, description="questions to judge by; 0: all that are held out")
+    held_out: int = Field(0, ge=0, description="held-out questions to judge by; 0: all")
     negatives: int = Field(1, ge=1, description="wrong answers mined for each question")
     max_tokens: int
 

@@ -35,10 +35,10 @@ class RouterPlan(TrainingPlan):
     1. The factor scales the cost axis and does not change the order of the curves.
     """
 
-    threshold: float = Field(0.8, ge=0, le=1, description="probability from which the gate sends to the cheap model")
-    folds: int = Field(FOLDS, ge=2, description="of the cross-validation")
-    strong_cost: float = Field(30.0, ge=0, description="of an answer")
-    cheap_cost: float = Field(1.0, ge=0, description="of an answer")
+    threshold: float = Field(0.8, ge=0, le=1, description="probability from which the gate chooses the cheap model")
+    folds: int = Field(FOLDS, ge=2, description="folds of the cross-validation")
+    strong_cost: float = Field(30.0, ge=0, description="cost of an answer of the strong model")
+    cheap_cost: float = Field(1.0, ge=0, description="cost of an answer of the cheap model")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,14 +35,14 @@ class TrainingPlan(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    seed: int = Field(0, ge=0, description="of everything that is drawn by chance")
+    seed: int = Field(0, ge=0, description="random seed")
 
 
 class RerankingPlan(TrainingPlan):
     """Settings of a gate that compares the first `k` of `depth` hits before and after reranking."""
 
-    depth: int = Field(30, ge=1, le=200, description="hits that are reranked when judging")
-    k: int = Field(9, ge=1, description="the gate compares so many hits")
+    depth: int = Field(30, ge=1, le=200, description="number of hits to rerank when judging")
+    k: int = Field(9, ge=1, description="number of hits that the gate compares")
 
     @model_validator(mode="after")
     def _check_depth(self) -> Self:

@@ -48,14 +48,18 @@ class TagPlan(TrainerPlan, RerankingPlan):
     2019).
     """
 
-    prefix: str = Field(min_length=1, description="the site's URL: the folder after it is the part of a page")
-    base: str = Field("", description="a transformer that gets a classifying head (default: TF-IDF and regression)")
-    at_least: int = Field(AT_LEAST, ge=1, description='questions that a part needs, otherwise it is "other"')
-    folds: int = Field(FOLDS, ge=2, description="one of them judges, the others teach")
-    held_out: int = Field(400, ge=0, description="questions to measure the gain by; 0: all that are held out")
+    prefix: str = Field(min_length=1, description="the site's URL; the next folder of a page's URL is its part")
+    base: str = Field(
+        "", description="a transformer to add a classification head to (default: TF-IDF and logistic regression)"
+    )
+    at_least: int = Field(
+        AT_LEAST, ge=1, description='minimum number of questions of a part; smaller parts become "other"'
+    )
+    folds: int = Field(FOLDS, ge=2, description="one fold is for judging, the others are for training")
+    held_out: int = Field(400, ge=0, description="held-out questions to measure the gain with; 0: all")
     epochs: float = Field(3.0, gt=0, description="passes over the questions, with a base")
-    batch_size: int = Field(32, ge=1, description="questions, with a base")
-    learning_rate: float = Field(5e-5, gt=0, description="with a base")
+    batch_size: int = Field(32, ge=1, description="questions per batch, with a base")
+    learning_rate: float = Field(5e-5, gt=0, description="learning rate, with a base")
 
     @model_validator(mode="after")
     def _check_base(self) -> Self:

@@ -41,12 +41,12 @@ class QuestionOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     limit: int = Field(default=200, ge=0, description="chunks to ask about, 0 for all")
-    per_chunk: int = Field(default=2, ge=1, le=20, description="most questions of a chunk")
+    per_chunk: int = Field(default=2, ge=1, le=20, description="maximum number of questions per chunk")
     find_in: int = Field(
-        default=FIND_IN, ge=0, le=100, description="keep those whose page is among the first K hits, 0: all"
+        default=FIND_IN, ge=0, le=100, description="keep questions whose page is among the first K hits; 0: all"
     )
-    seed: int = Field(default=0, description="draws other chunks")
-    at_once: int = Field(default=4, ge=1, le=1_000, description="calls of the model at a time")
+    seed: int = Field(default=0, description="seed for sampling chunks")
+    at_once: int = Field(default=4, ge=1, le=1_000, description="concurrent calls of the model")
     style: tuple[str, ...] = ()
 
 

@@ -86,7 +86,7 @@ export class Composer {
     if (!this.box.value) this.value = question;
   }
 
-  /** Show above the box what the next question follows; "" hides the line. */
+  /** Show above the box what the next question follows; without children the line is hidden. */
   setContext(...children) {
     this.context.replaceChildren(...children);
     this.context.hidden = !children.length;
