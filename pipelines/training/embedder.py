@@ -39,7 +39,7 @@ class EmbedderPlan(FineTuningPlan):
     new_words: int = Field(0, ge=0, description="maximum number of corpus words to add to the vocabulary")
     learning_rate: float = Field(2e-5, gt=0, description="only token embeddings: 1e-4; low rank: 1e-3")
     batch_size: int = Field(32, ge=2, description="questions per batch; other passages of the batch are negatives too")
-    max_tokens: int = Field(0, ge=0, description="truncate input while training; 0: the model's limit")
+    max_tokens: int = Field(0, ge=0, description="length limit of passages while training; 0: the model's limit")
     pool: int = Field(0, ge=0, description="number of chunks to judge against; 0: all")
     skip: int = Field(0, ge=0, description="number of best wrong hits to skip")
 
