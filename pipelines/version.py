@@ -1,4 +1,4 @@
-"""The version of Raydex: that of the installed package, which pyproject.toml declares."""
+"""The version of Raydex, from the installed package; pyproject.toml declares it."""
 
 from importlib.metadata import PackageNotFoundError, version
 

@@ -1,4 +1,4 @@
--- All tables but those that the code creates: `chunk_<index id>` for each index (../chunks.sql) and the record of
+-- All tables except those that the code creates: `chunk_<index id>` for each index (../chunks.sql) and the record of
 -- migrations (migrate.sql). Columns that are added to chunks later (../chunks.py) are added to staged_chunk too.
 
 create table collection (
@@ -6,7 +6,7 @@ create table collection (
     settings jsonb not null default '{}',
     created timestamptz not null default now(),
     is_default boolean not null default false,  -- answers questions that name no collection
-    announcing_secret text  -- what senders sign their announcements with; null: none may
+    announcing_secret text  -- signs announcements; null: none are accepted
 );
 create unique index collection_one_default on collection (is_default) where is_default;
 
@@ -64,21 +64,21 @@ create table page (
     file_stamp text,  -- a hash of the file's path, size and times, and of its folder's settings; null: no file, or too new
     checked_at timestamptz,  -- when it was last fetched or read without a failure
     changed_at timestamptz,  -- when its content last changed
-    sketch text,  -- what its text is compared with other pages' by, after the content_hash
-    copy_of text,  -- the URL of the page that it is a copy of
+    sketch text,  -- compares its text with other pages', after the content_hash
+    copy_of text,  -- the URL of its original
     primary key (collection, url)
 );
 alter table page alter column body set storage external;
 
--- What repeats on most pages of a collection's sites and is left out of their chunks, and the hash of the sample of
--- pages from which that was learned.
+-- The text that repeats on most pages of a collection's sites and is left out of their chunks, and the hash of the
+-- sample of pages that it was learned from.
 create table layout (
     collection text primary key references collection (name) on delete cascade,
     sample text not null,
     sites jsonb not null
 );
 
--- The URLs that the site of a folder listed when it last answered: a run to which it does not answer names pages by them.
+-- The URLs that the site of a folder listed when it last responded. A run uses them if the site does not respond.
 create table listing (
     collection text not null references collection (name) on delete cascade,
     base_url text not null,
@@ -86,11 +86,11 @@ create table listing (
     primary key (collection, base_url)
 );
 
--- Changes of pages that were announced to the service, until runs over these pages have brought them into the index.
+-- Announced changes of pages, kept until runs over these pages have brought them into the index.
 create table announcement (
     id bigint generated always as identity primary key,
     collection text not null references collection on delete cascade,
-    delivery text,  -- identifies a delivery that is repeated; null: nothing does
+    delivery text,  -- identifies repeated deliveries; null: unknown
     changed text[] not null,
     deleted text[] not null,
     received timestamptz not null default now(),
@@ -116,7 +116,7 @@ create table index (
 );
 create unique index index_one_live on index (collection) where state = 'live';
 
--- The input (page body and metadata rules) of each page that an index holds.
+-- The input (page body and metadata rules) of each page in an index.
 create table indexed_page (
     index bigint not null references index on delete cascade,
     url text not null,
@@ -183,14 +183,14 @@ create table change (
     primary key (index, revision, chunk_id)
 );
 
--- What each publish into an index replaced, so that it can be undone: rows without a graph. A row of `publication` for
--- each revision; its replaced rows go with it.
+-- The rows that each publish into an index replaced, so that it can be undone. They need no graph. `publication` has a
+-- row for each revision; its replaced rows are deleted with it.
 create table publication (
     index bigint not null references index on delete cascade,
     revision bigint not null,
     published_at timestamptz not null default now(),
     run bigint not null,
-    returned_to bigint,  -- the revision that a rollback made again
+    returned_to bigint,  -- the revision that a rollback restored
     pages_added bigint not null default 0,
     pages_changed bigint not null default 0,
     pages_removed bigint not null default 0,
@@ -200,7 +200,7 @@ create table publication (
     primary key (index, revision)
 );
 
--- `old` is the row as it was, without its embedding; null for a chunk that was added.
+-- `old` is the former row, without its embedding; null for a chunk that was added.
 create table replaced_chunk (
     index bigint not null,
     revision bigint not null,
@@ -212,7 +212,7 @@ create table replaced_chunk (
     foreign key (index, revision) references publication on delete cascade
 );
 
--- The row of indexed_page as it was, and what the page's row said of it; null for a page that was added.
+-- The former row of indexed_page, with columns of the page's row; null for a page that was added.
 create table replaced_page (
     index bigint not null,
     revision bigint not null,
@@ -228,8 +228,8 @@ create table replaced_page (
     foreign key (index, revision) references publication on delete cascade
 );
 
--- Every question, answered or failed (`error`). `answer` is one document, in the form of `Answer.to_dict`; the other
--- columns are what questions are searched by. `asked_at` is when the answer was ready: the row may be written later.
+-- Every question, answered or failed (`error`). `answer` is one document, in the format of `Answer.to_dict`; queries
+-- search by the other columns. `asked_at` is when the answer was ready: the row may be written later.
 create table question (
     id text primary key,
     collection text not null,
@@ -247,7 +247,7 @@ create table question (
     channel text default 'api',  -- page, widget, slack, mcp, openai or api
     page text default '',  -- URL of the page that the reader had open, without query and fragment
     language text default '',  -- of the question, as BCP 47; '': not certain
-    shared_at timestamptz  -- since when everyone who may ask may read the answer; null: only its asker
+    shared_at timestamptz  -- when everyone who may ask was first allowed to read the answer; null: only its asker
 );
 create index question_asked_at on question (asked_at);
 create index question_of_conversation on question (conversation, asked_at) where conversation <> '';
@@ -264,8 +264,8 @@ create table feedback (
     unique (question_id, key_name)
 );
 
--- The sources that readers opened: each of an answer, or of a search, once. No key, session or address is stored. A
--- click of an answer goes with its question; one of a search, which is recorded nowhere, holds what was searched for.
+-- The sources that readers opened, once per answer or search. No key, session or address is stored. A click on an
+-- answer is deleted with its question. A search is not recorded, so its click contains the query.
 create table click (
     shown text not null,  -- the id of the answer, or a digest of the search
     source text not null,
@@ -278,7 +278,7 @@ create table click (
 create index click_of_question on click (question_id) where question_id is not null;
 create index click_opened_at on click (opened_at);
 
--- Answers that a person wrote, each with the sections that it rests on as they were when a person last accepted it.
+-- Answers that a person wrote, each with the sections that it relies on, as they were when a person last accepted it.
 create table verified_answer (
     id bigint generated always as identity primary key,
     collection text not null references collection on delete cascade,
@@ -291,15 +291,15 @@ create table verified_answer (
 );
 create index verified_answer_of_collection on verified_answer (collection);
 
--- API keys, as hashes only: a key itself is shown once and stored nowhere. Pages hold publishable keys: they have only
--- the scope `ask`, and are bound to origins.
+-- API keys, as hashes only: a key itself is shown once and stored nowhere. Publishable keys are part of pages: they
+-- have only the scope `ask`, and are bound to origins.
 create table api_key (
     id bigint generated always as identity primary key,
     name text not null unique,
     hash bytea not null unique,
     scopes text[] not null,
-    origins text[] not null default array[]::text[],  -- pages that may hold it; none: a secret key
-    collections text[] not null default array[]::text[],  -- that it may ask; none: all
+    origins text[] not null default array[]::text[],  -- pages that may contain it; none: a secret key
+    collections text[] not null default array[]::text[],  -- that it may query; none: all
     rate_per_minute integer,  -- null: the service's rate
     created timestamptz not null default now(),
     expires timestamptz,
@@ -315,15 +315,16 @@ create unlogged table rate_bucket (
     updated timestamptz not null
 );
 
--- What all replicas sign sessions and hash addresses with: 244 random bits. Deleting the row ends all sessions.
+-- The secret with which all replicas sign sessions and hash addresses: 244 random bits. Deleting the row ends all
+-- sessions.
 create table service_secret (
     only_one boolean primary key default true check (only_one),
     value bytea not null default decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')
 );
 insert into service_secret default values;
 
--- Evaluations. The fingerprint names everything that decides the result. They outlive their index and collection; one
--- that has not ended is continued where it stopped.
+-- Evaluations. The fingerprint identifies everything that determines the result. They outlive their index and
+-- collection; an unfinished evaluation continues from where it stopped.
 create table evaluation (
     id bigint generated always as identity primary key,
     fingerprint text not null,
@@ -350,11 +351,11 @@ create table evaluated_question (
     scores jsonb not null,  -- of the answer
     error text,
     asked_at timestamptz not null,
-    attempts integer not null default 1,  -- limited: a question that lacks a part each time is not asked forever
+    attempts integer not null default 1,  -- limited, so that a question that always lacks a part is not asked forever
     primary key (evaluation, id)
 );
 
--- Judgements, by the hash of everything that the judge was shown.
+-- Judgments, by the hash of everything that the judge was shown.
 create table judgement (
     hash text primary key,
     dimension text not null,

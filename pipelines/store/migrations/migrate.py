@@ -22,7 +22,7 @@ from pipelines.version import raydex_version
 FOLDER = Path(__file__).parent
 FILE_NAME = re.compile(r"(\d{3})_(\w+)\.sql")
 RECORD = "schema_version"  # the table of the migrations that were applied
-# Tables that every Raydex had. Before 0.1.0 the record of its migrations was another one.
+# Tables in every version of Raydex. Versions before 0.1.0 recorded their migrations in another table.
 OLDEST_TABLES = {"collection", "page", "run"}
 
 # pgvector 0.8.2 fixes CVE-2026-3172 (buffer overflow in parallel HNSW builds, 0.6.0 to 0.8.1).
@@ -57,7 +57,7 @@ class Schema(ChunkTables):
         """Apply the migrations of `folder` that the database lacks, in order, and add new chunk columns.
 
         Raises UnusableDatabase without pgvector ≥ 0.8.2, if a newer Raydex has changed the schema, or if the database
-        has such tables but no record of them. Raises MigrationFailed.
+        has the tables but no record of them. Raises MigrationFailed.
         """
         migrations = read_migrations(folder)
         with translate_errors(), self.connect() as connection:
@@ -85,7 +85,7 @@ def read_migrations(folder: Path = FOLDER) -> list[Migration]:
 
 
 def created_tables(migrations: Sequence[Migration]) -> list[str]:
-    """Return the names of the tables that migrations create."""
+    """Return the names of the tables that the migrations create."""
     return [name for each in migrations for name in re.findall(r"create (?:unlogged )?table (\w+) \(", each.text)]
 
 
@@ -122,7 +122,7 @@ def _create_pgvector(connection: Connection) -> None:
 def pending(connection: Connection, migrations: Sequence[Migration]) -> list[Migration]:
     """Return the migrations that were not applied yet.
 
-    Raises UnusableDatabase if the database has one that is unknown here, or has tables that no migration has made.
+    Raises UnusableDatabase if the database has migrations unknown to this version, or tables that no migration created.
     """
     names = {"record": RECORD, "tables": created_tables(migrations)}
     found = connection.execute(statement("recorded_tables"), names).fetchone() or {}
@@ -142,7 +142,7 @@ def pending(connection: Connection, migrations: Sequence[Migration]) -> list[Mig
 
 
 def _refuse_tables(tables: Sequence[str]) -> None:
-    """Raise UnusableDatabase if there are `tables`, of which no migration is recorded."""
+    """Raise UnusableDatabase if the database has `tables` but no recorded migration."""
     if set(tables) >= OLDEST_TABLES:
         raise UnusableDatabase(
             "this database was made by a Raydex older than 0.1.0 and can't be upgraded: name an empty database in "
