@@ -154,20 +154,6 @@ def add_asking(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--at-once", type=int, default=0, help=at_once)
 
 
-def add_moved(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Add old flags of `verb` that fail with a message on their replacement; help does not show them."""
-    from pipelines.text.phrases import read_table
-
-    moved = read_table("jobs.moved").get(verb, {})
-
-    class Moved(argparse.Action):
-        def __call__(self, parser: argparse.ArgumentParser, _: object, __: object, flag: str | None = None) -> None:
-            parser.error(f"{flag}: {moved[flag or '']}")
-
-    for flag in moved:
-        parser.add_argument(flag, action=Moved, nargs="*", help=argparse.SUPPRESS)
-
-
 def add_wait(parser: argparse.ArgumentParser) -> None:
     """Add --wait."""
     parser.add_argument("--wait", action="store_true", help="wait for another run on the collection to end")

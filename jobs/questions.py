@@ -32,7 +32,6 @@ NO_COUNTS = ("collection", "out", "written", "errors")
 
 def arguments() -> argparse.ArgumentParser:
     parser = cli.command("questions", __doc__)
-    cli.add_moved(parser, "questions")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     make = actions.add_parser("make", help="write questions about a collection")
     answer = actions.add_parser("answer", help="write the reference answers that a data set lacks")

@@ -32,7 +32,6 @@ def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
         add("--check", type=Path, help="more questions to judge by; their pages are excluded from training")
     if name == "tags":
         add("--corrections", type=Path, help="CSV of question, tag, correction: questions labeled by people")
-    cli.add_moved(parser, f"train {name}")
     cli.add_fields(parser, KINDS[name].plan)
     if name != "router":
         add("--threads", type=int, default=0, help="threads of torch on a CPU (default: torch decides)")

@@ -56,8 +56,7 @@ def _models(result: Result) -> dict[str, str]:
     """Return the language model of each agent, in parentheses after its name."""
     configuration = result.get("configuration", {})
     models = {agent["name"]: agent["model"] for agent in configuration.get("agents", ())}
-    model = configuration.get("llm.model") or configuration.get("llm_model")  # older evaluations have this key
-    models |= {"llm": model} if model else {}
+    models |= {"llm": model} if (model := configuration.get("llm.model")) else {}
     return {name: f" ({model})" for name, model in models.items()}
 
 

@@ -40,7 +40,7 @@ that begins with a space starts with `&#32;` instead.
 
 **The plain text** has none of this markup: no fences, escapes, link targets, quote marks, `---` rows or empty headers.
 Items keep their markers. Each list level is indented by two spaces instead of four columns; code in a list is not
-indented. The cells of a row are separated by ` | `. Text from an older index, which this package did not write, is
+indented. The cells of a row are separated by ` | `. Text that this package did not write is
 parsed as far as it follows this Markdown, and never causes an error.
 """
 

@@ -1,6 +1,6 @@
 """Parses stored Markdown into blocks: prose, code, lists, tables and notes, each with its own source.
 
-The plain text in indexes of earlier versions becomes prose of several lines. Independent of questions and answers.
+Text that is not this Markdown becomes prose of several lines. Independent of questions and answers.
 """
 
 import itertools

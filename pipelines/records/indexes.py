@@ -117,7 +117,7 @@ class Hit:
     `ranks` and `scores` come from the legs (vector, bm25) that found the chunk. `sources` are all places with the same
     text, the hit's own first. `context` is the text joined with its neighbors in the section, "" if none were joined.
     `below` is the text of the subsections that follow, each under its heading. `plain` is the stored plain text; it is
-    "" in an index that predates it, for which `pipelines.page.stored.plain_of` reads the Markdown.
+    "" in a hit made of a text by hand, for which `pipelines.page.stored.plain_of` reads the Markdown.
     """
 
     chunk_id: str

@@ -50,7 +50,7 @@ class Column:
 
     Its value is the attribute `name` of the chunk or of its page (`of`). `hit` names the field of Hit that reads it; ""
     if none does. `fixed` columns decide the chunk's id, so they never change in a stored chunk. `default` is SQL: the
-    value in chunks that were stored before the column was added. The columns of the first release have none; every
+    value in chunks that were stored before the column was added. The columns of 0.1.0 have none; every
     later column needs one ("null" will do if it is `nullable`).
     """
 
@@ -119,11 +119,6 @@ class ChunkColumns:
         """The SQL types, in column order."""
         return [column.type for column in self._columns]
 
-    @property
-    def first_names(self) -> list[str]:
-        """The names of the first release's columns, in column order."""
-        return [column.name for column in self._columns if column.default is None]
-
     def definition(self, name: str) -> sql.Composed:
         """Return the definition of the column `name`."""
         return next(column.definition for column in self._columns if column.name == name)
@@ -154,7 +149,7 @@ CHUNK_COLUMNS = ChunkColumns(
         Column("tags", "text[]", "page", hit="tags"),
         Column("version", "text", "page", hit="version", nullable=True),
         Column("language", "text", "page", hit="language"),
-        Column("plain", "text", hit="plain", default="''"),
+        Column("plain", "text", hit="plain"),
     )
 )
 

@@ -196,11 +196,10 @@ def _to_row(question: RecordedQuestion) -> dict[str, Any]:
 
 
 def _from_row(row: Mapping[str, Any]) -> RecordedQuestion:
-    """Return a recorded question; rows of an early version contain only the answer's text."""
+    """Return a question as it was recorded."""
     answer = row["answer"]
     if answer is not None:
-        written = {"text": answer} if isinstance(answer, str) else answer
-        answer = Answer.from_dict({**written, "id": row["id"], "question": row["question"]})
+        answer = Answer.from_dict({**answer, "id": row["id"], "question": row["question"]})
     columns = {name: row[name] for name in (*WRITTEN, "shared_at", "rating") if row.get(name) is not None}
     return RecordedQuestion(**columns, answer=answer)
 

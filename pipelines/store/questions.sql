@@ -6,8 +6,8 @@ select * from jsonb_populate_recordset(null::question, %(rows)s) order by id col
 on conflict do nothing;
 
 -- name: answer_fields
--- The fields of an answer's document, which is parsed once; a replica of the previous version writes only the text.
-cross join lateral jsonb_to_record(case when jsonb_typeof(q.answer) = 'object' then q.answer else jsonb_build_object() end) as a (
+-- The fields of an answer's document, which is parsed once; a failed question has none.
+cross join lateral jsonb_to_record(coalesce(q.answer, jsonb_build_object())) as a (
     text text, agent text, confidence text, degraded text[], citations jsonb, hits jsonb, timings jsonb, usage jsonb
 )
 
@@ -38,7 +38,7 @@ where id = %(id)s and error is null and (key_name = %(key_name)s or %(all)s);
 
 -- name: conversation
 -- If the answer is unknown, its closest passages are not what the next question refers to.
-select question, coalesce(answer ->> 'text', answer #>> array[]::text[], '') as answer, case when known then cited end as cited
+select question, coalesce(answer ->> 'text', '') as answer, case when known then cited end as cited
 from question
 where conversation = %(conversation)s and conversation <> '' and key_name = %(key_name)s and error is null
     and (%(among)s::text[] is null or id = any(%(among)s::text[]))

@@ -47,13 +47,13 @@ class NotADump(ValueError):
 
 @dataclass(frozen=True)
 class Manifest:
-    """The description in a dump; `columns` None means the columns of the first release."""
+    """The description in a dump; `columns` are those of its chunks."""
 
     collection: str
     fingerprint: str
     settings: IndexSettings
     counts: dict[str, int]
-    columns: list[str] | None = None
+    columns: list[str]
 
 
 def dump(store: ChunkTables, index: Index, path: Path) -> Manifest:
@@ -153,16 +153,15 @@ def _write(connection: Connection, index: Index, columns: ChunkColumns, archive:
 
 
 def _column_names(manifest: Manifest, columns: ChunkColumns, path: Path) -> list[str]:
-    """Return the chunk columns in a dump; without a list, the columns of the first release."""
-    names = columns.first_names if manifest.columns is None else manifest.columns
-    if not names:
+    """Return the chunk columns in a dump."""
+    if not manifest.columns:
         raise _incomplete(path, "it has no columns")
-    if unknown := set(names) - set(columns.names):
+    if unknown := set(manifest.columns) - set(columns.names):
         raise NotADump(
             f"{path} holds columns of chunks that this version does not know ({', '.join(sorted(unknown))}): "
             "restore it with the version that wrote it, or a newer one"
         )
-    return names
+    return manifest.columns
 
 
 def _read_pages(
@@ -197,9 +196,7 @@ def _read_chunks(
 
 
 def _read_verified(connection: Connection, collection: str, archive: zipfile.ZipFile) -> None:
-    """Load the verified answers; a dump of an earlier version has none."""
-    if VERIFIED not in archive.namelist():
-        return
+    """Load the verified answers."""
     if archive.getinfo(VERIFIED).file_size > MOST_VERIFIED_BYTES:
         raise zipfile.BadZipFile(f"its verified answers have more than {MOST_VERIFIED_BYTES:,} bytes")
     restore_answers(connection, collection, archive.read(VERIFIED))

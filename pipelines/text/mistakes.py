@@ -110,8 +110,9 @@ def suggest(name: str, names: Sequence[str]) -> str:
 
 def _likeness(name: str, other: str) -> float:
     name, other = (one.lower().replace("-", "_") for one in (name, other))
-    words, others = set(name.split("_")), set(other.split("_"))
-    shared = 0.9 if len(name) > 2 and (words < others or others < words) else 0.0  # "urls", "start_urls"
+    words, others = set(re.split(r"[._]", name)), set(re.split(r"[._]", other))
+    # "urls" for "start_urls", "mode" for "synthesis.mode"
+    shared = 0.9 if len(name) > 2 and (words < others or others < words) else 0.0
     return max(shared, difflib.SequenceMatcher(None, name, other).ratio())
 
 

@@ -94,27 +94,26 @@ class TextClassifier(Classifier):
     """A linear model over the words of a text.
 
     Term weights and regression are scikit-learn's; probabilities are calibrated by Platt's sigmoid over
-    cross-validation folds (Platt 1999; scikit-learn's CalibratedClassifierCV). A text is read with its `signs`, except
-    by a classifier of before.
+    cross-validation folds (Platt 1999; scikit-learn's CalibratedClassifierCV). A text is read with its `signs`.
     """
 
-    def __init__(self, estimator: Any, metadata: Mapping[str, Any] | None = None, signs: bool = True) -> None:
+    def __init__(self, estimator: Any, metadata: Mapping[str, Any] | None = None) -> None:
         super().__init__([str(label) for label in estimator.classes_], metadata)
-        self._estimator, self._signs = estimator, signs
+        self._estimator = estimator
 
     @classmethod
     def fit(cls, texts: Sequence[str], labels: Sequence[str]) -> "TextClassifier":
         """Return a classifier that learned from `texts` and their `labels`, in the same order. Raises CannotLearn."""
         _check_examples(texts, labels)
         estimator = _estimator(labels)
-        estimator.fit([_features(text, True) for text in texts], np.array([str(label) for label in labels]))
+        estimator.fit([_features(text) for text in texts], np.array([str(label) for label in labels]))
         return cls(estimator)
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return one row a text and one column a label, in the order of `labels`; rows sum to 1."""
         if not texts:
             return np.empty((0, len(self.labels)))
-        return np.asarray(self._estimator.predict_proba([_features(text, self._signs) for text in texts]), np.float64)
+        return np.asarray(self._estimator.predict_proba([_features(text) for text in texts]), np.float64)
 
     def save(self, folder: Path, entries: Mapping[str, Any]) -> None:
         """Write the model into `folder` and then its card, with further `entries`."""
@@ -123,14 +122,14 @@ class TextClassifier(Classifier):
 
         folder.mkdir(parents=True, exist_ok=True)
         io.dump(self._estimator, folder / MODEL_FILE, compression=ZIP_DEFLATED)
-        own = {"labels": list(self.labels), "version": VERSION, "signs": self._signs, "sklearn": sklearn.__version__}
+        own = {"labels": list(self.labels), "version": VERSION, "sklearn": sklearn.__version__}
         write_card(folder, {"kind": KIND, **entries, **own})
 
     @classmethod
     def load(cls, folder: Path, kind: str = KIND) -> "TextClassifier":
         """Return the classifier of that `kind` that `save` wrote to `folder`. Raises NotAClassifier."""
         card = read_classifier_card(folder, kind)
-        classifier = cls(read_estimator(folder, card), card["metadata"], card.get("signs") is True)
+        classifier = cls(read_estimator(folder, card), card["metadata"])
         if list(classifier.labels) != card["labels"]:
             raise NotAClassifier(
                 folder, f"the card names the labels {card['labels']}, the model {list(classifier.labels)}"
@@ -138,9 +137,9 @@ class TextClassifier(Classifier):
         return classifier
 
 
-def _features(text: str, with_signs: bool) -> str:
+def _features(text: str) -> str:
     """Return the words that the estimator reads: preprocessing is never part of a saved model."""
-    return f"{words(text)} {signs(text)}" if with_signs else words(text)
+    return f"{words(text)} {signs(text)}"
 
 
 # ---------------------------------------------------------------------------------------------- fitting

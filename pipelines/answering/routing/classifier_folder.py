@@ -11,7 +11,7 @@ from pipelines.files.model_cards import CARD_FILE, BadCard, read_card
 
 KIND, MODEL_FILE = "router", "model.skops"
 # The entries of a card that describe the classifier itself; the others are its metadata.
-OWN = ("kind", "labels", "version", "signs", "sklearn")
+OWN = ("kind", "labels", "version", "sklearn")
 
 # The types in a saved classifier that skops does not trust by itself: the two private halves of scikit-learn's
 # calibration. It trusts the others (pipeline, TF-IDF, logistic regression, arrays).
@@ -42,9 +42,7 @@ def read_classifier_card(folder: Path, kind: str = KIND) -> dict[str, Any]:
 
 
 def _metadata(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of a card beyond the classifier's own; older cards have them under "metadata"."""
-    if isinstance(card.get("metadata"), dict):
-        return dict(card["metadata"])
+    """Return the entries of a card beyond the classifier's own."""
     return {name: value for name, value in card.items() if name not in OWN}
 
 

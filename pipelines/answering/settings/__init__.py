@@ -6,5 +6,5 @@ constructor has too is declared by the constructor's value object. Makes no step
 
 from pipelines.answering.settings.agents import EXTRACTIVE, AgentSettings
 from pipelines.answering.settings.answers import AnswerSettings, Home, all_agents, describe_errors, without_models
-from pipelines.answering.settings.names import GONE, change, flatten, full_name, variable_of
+from pipelines.answering.settings.names import change, flatten, full_name, variable_of
 from pipelines.answering.settings.steps import MOST_HITS, NONE

@@ -1,6 +1,6 @@
 """An agent's language model, as settings."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -26,15 +26,6 @@ class AgentSettings(LLMSettings):
     system_prompt: str = ""
     assistant_prefix: str = ""
     form: FormSetting = AUTO
-
-    @model_validator(mode="before")
-    @classmethod
-    def _split_timeout(cls, values: Any) -> Any:
-        """Read `timeout_s`, the former limit of every wait, as both limits that there are now."""
-        if not isinstance(values, dict) or "timeout_s" not in values:
-            return values
-        both = dict.fromkeys(("first_token_s", "between_tokens_s"), values["timeout_s"])
-        return {**both, **{name: value for name, value in values.items() if name != "timeout_s"}}
 
     @model_validator(mode="after")
     def _check_name(self) -> "AgentSettings":

@@ -22,19 +22,18 @@ from pipelines.llm.client import LLMSettings
 from pipelines.llm.session import AT_ONCE
 
 NONE = "none"
-NO_LLM = "'llm', by which a model picked hits, is gone: it lost pages. Unset it, or use cross-encoder or endpoint"
 MOST_HITS = 100
 
 _MODEL, _RETRIEVAL, _ENGINE = LLMSettings(), RetrievalSettings(), EngineSettings()
 _FUSION = _RETRIEVAL.fusion
 
 
-def _one_of(choices: Collection[str], **gone: str) -> AfterValidator:
-    """Make the check that a value is one of `choices`; `gone` says of former ones what to do instead."""
+def _one_of(choices: Collection[str]) -> AfterValidator:
+    """Return the check that a value is one of `choices`."""
 
     def check(value: str) -> str:
         if value not in choices:
-            raise ValueError(gone.get(value, f"{value!r} is none of the choices: {', '.join(choices)}"))
+            raise ValueError(f"{value!r} is none of the choices: {', '.join(choices)}")
         return value
 
     return AfterValidator(check)
@@ -124,7 +123,7 @@ class RewritingSettings(SettingsGroup):
 class RerankerSettings(RerankerOptions, SettingsGroup):
     """What sorts the hits again."""
 
-    kind: Annotated[str, _one_of((NONE, *RERANKERS), llm=NO_LLM)] = NONE
+    kind: Annotated[str, _one_of((NONE, *RERANKERS))] = NONE
     depth: Annotated[int, Field(ge=1, le=200)] = _ENGINE.depth  # hits that the reranker gets
 
 

@@ -17,7 +17,7 @@ from pydantic_settings import (
 )
 
 from pipelines.answering.settings.answers import AnswerSettings
-from pipelines.answering.settings.names import GONE, OLD_NAMES, PREFIX, groups_of, rename_variables, variable_of
+from pipelines.answering.settings.names import PREFIX, groups_of, rename_variables, variable_of
 from pipelines.text.mistakes import nearest
 from pipelines.text.phrases import read_table
 
@@ -28,7 +28,7 @@ SERVICE, OTHERS = tuple(_TABLE["service"]), tuple(_TABLE["others"])
 
 
 class _Variables(EnvSettingsSource):
-    """The environment's variables, by their names of now and of before."""
+    """The environment's variables, by the names that pydantic reads."""
 
     def __init__(self, settings: type[BaseSettings]) -> None:
         super().__init__(settings)
@@ -72,12 +72,11 @@ def unread_variables(variables: Mapping[str, str]) -> Iterator[str]:
     """Yield a line about each variable RAYDEX_… that nothing reads, with the name that was probably meant."""
     known = {_flat(variable_of(name)): variable_of(name) for name in (*names_of(AnswerSettings), *SERVICE, *OTHERS)}
     groups = {variable_of(name.partition(".")[0]) for name in (*names_of(AnswerSettings), *SERVICE) if "." in name}
-    former = {_flat(variable_of(name)) for name in (*OLD_NAMES, *GONE)}
     for variable in sorted(variables):
         upper, name = variable.upper(), variable.lower().removeprefix(PREFIX)
         if not upper.startswith(PREFIX.upper()) or name.startswith(tuple(_TABLE["beginnings"])):
             continue
-        if _flat(upper) not in known and _flat(upper) not in former and upper not in groups:
+        if _flat(upper) not in known and upper not in groups:
             near = nearest(name, [_flat(one).removeprefix(PREFIX) for one in known])
             meant = f"did you mean {known[PREFIX + near]}?" if near else "docs/settings.md has those that there are"
             yield f"{variable} is set, and nothing reads it: {meant}"

@@ -201,7 +201,7 @@ def _takes_mark(kind: BlockKind, written: str) -> bool:
 
 def _write_block(block: MarkdownBlock) -> str:
     is_plain = "\n" in block.text.replace(LINE_BREAK, "") if block.kind is BlockKind.PROSE else block.text[:2] == ">>"
-    if is_plain:  # lines of an index of an earlier version, which held no Markdown
+    if is_plain:  # text that a caller passed, which is no Markdown of ours
         return block.text.replace("\n", LINE_BREAK) if is_definition(block) else fence(block.text.rstrip())
     return hide_numbers(block.text)
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from pipelines.answering.settings import GONE, AnswerSettings, all_agents, flatten, full_name, variable_of
+from pipelines.answering.settings import AnswerSettings, all_agents, flatten, full_name, variable_of
 from pipelines.answering.synthesis.prompts import Prompts, TemplateError
 from pipelines.evaluation.judging.dimensions import dimension_of
 from pipelines.indexing.collection import IndexChoices
@@ -189,8 +189,6 @@ def _check_keys(data: Mapping[str, Any], keys: Sequence[str], where: str) -> Non
     for key in data:
         if key in SECRETS:
             raise BadSweep(f"{where}{key}: keys do not belong in a file: set {variable_of(key)}")
-        if key in GONE:
-            raise BadSweep(f"{where}{key}: {GONE[key]}")
         if key not in keys:
             raise BadSweep(f"{where}{key} is unknown: {suggest(str(key), keys)}")
 

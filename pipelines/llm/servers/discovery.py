@@ -70,7 +70,7 @@ def find_llm(environment: Mapping[str, str]) -> FoundLLM:
     """
     given = {name.upper().replace("__", "_"): value.strip() for name, value in environment.items()}
     url, model = given.get("RAYDEX_LLM_URL", ""), given.get("RAYDEX_LLM_MODEL", "")
-    if (given.get("RAYDEX_LLM_OFF") or given.get("RAYDEX_NO_LLM", "")).lower() in TRUE:
+    if given.get("RAYDEX_LLM_OFF", "").lower() in TRUE:
         return FoundLLM((f"{QUOTING}: --no-llm (RAYDEX_LLM_OFF) does without a language model",))
     if agents := _agent_names(given.get("RAYDEX_AGENTS", "")):
         return FoundLLM((f"answers are written by the agents of RAYDEX_AGENTS: {', '.join(agents)}",))

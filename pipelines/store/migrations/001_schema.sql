@@ -149,7 +149,7 @@ create table staged_chunk (
     headings text[] not null,
     ordinal integer not null,
     text text not null,
-    plain text not null default '',
+    plain text not null,
     text_hash text not null,
     embed_hash text not null,
     tokens integer not null,

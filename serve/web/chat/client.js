@@ -248,7 +248,7 @@ class Session {
     try {
       this.#session ??= JSON.parse(this.store?.getItem(this.#name) ?? "null");
     } catch {
-      // Written by an earlier version.
+      // Not JSON: not written here.
     }
     return this.#session ?? NO_SESSION;
   }

@@ -112,7 +112,7 @@ def deployed(
     strong, weak = models
     agents = [
         {"name": name, "model": f"{name}-1", "base_url": llm.url, "api_key": "k", "system_prompt": SYSTEM,
-         "retries": 0, "timeout_s": 20, "prompt_price": 1.0, "completion_price": 2.0}
+         "retries": 0, "first_token_s": 20, "between_tokens_s": 20, "prompt_price": 1.0, "completion_price": 2.0}
         for name, llm in (("strong", strong), ("weak", weak))
     ]  # fmt: skip
     settings = Settings.model_validate(
@@ -123,7 +123,7 @@ def deployed(
             "agents": agents,
             "router": {"kind": "rules", "rules": [{"agent": "weak", "pattern": "(?i)^quick"}]},
             "placement": {"retriever": request.param, "agents": request.param},
-            "vector_weight": 0.1,
+            "retrieval": {"vector_weight": 0.1},
             "slack": True,
             "slack_service": service.url,
             "slack_bot_token": "xoxb-T1",

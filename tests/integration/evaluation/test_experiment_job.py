@@ -41,7 +41,7 @@ def test_sweep_builds_each_index_once_and_survives_a_failing_run(jobs, tmp_path)
     before, live = jobs.rows(), Store(jobs.url).live_index("docs")
     path = sweep(
         tmp_path,
-        grid={"chunk_size": [32], "bm25_weight": [0.5, 1]},
+        grid={"chunk_size": [32], "retrieval.bm25_weight": [0.5, 1]},
         runs=[{"name": "live"}, {"name": "broken", "model": "/no/such/model"}],
     )
     first = jobs.run("experiment", path, "--out", tmp_path / "out", "--baseline", "live")
@@ -69,7 +69,8 @@ def test_sweep_builds_each_index_once_and_survives_a_failing_run(jobs, tmp_path)
 
 def test_gate_has_its_own_exit_code(jobs, tmp_path):
     """Words find a page that is named only in its URL; vectors do not."""
-    path = sweep(tmp_path, runs=[{"name": "words", "vector_weight": 0}, {"name": "vectors", "bm25_weight": 0}])
+    words, vectors = {"retrieval.vector_weight": 0}, {"retrieval.bm25_weight": 0}
+    path = sweep(tmp_path, runs=[{"name": "words", **words}, {"name": "vectors", **vectors}])
     gate = ("--out", tmp_path / "out", "--baseline", "words", "--fail-below")
     dropped = jobs.run("experiment", path, *gate, 0.1)
     assert dropped.code == 4
@@ -80,7 +81,7 @@ def test_gate_has_its_own_exit_code(jobs, tmp_path):
     assert jobs.run("experiment", path, *gate, 1).code == 0
 
     earlier = tmp_path / "out" / "results.json"
-    path = sweep(tmp_path, runs=[{"name": "words", "bm25_weight": 0}])
+    path = sweep(tmp_path, runs=[{"name": "words", "retrieval.bm25_weight": 0}])
     flags = ("--out", tmp_path / "today", "--baseline", earlier, "--fail-below", 0)
     assert jobs.run("experiment", path, *flags, "--write", tmp_path / "quality.md").code == 4
     assert "| words |" in (tmp_path / "quality.md").read_text()

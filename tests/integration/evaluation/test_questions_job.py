@@ -102,7 +102,7 @@ def test_killed_job_resumes_and_pays_for_no_reply_twice(job, model, tmp_path):
 
 
 def test_filter_calls_no_model(job, model, monkeypatch):
-    monkeypatch.setenv("RAYDEX_HYDE", "true")
+    monkeypatch.setenv("RAYDEX_REWRITING_HYDE", "true")
     with ScriptedLLM(default=json.dumps({"questions": ["How do I scale a deployment?"]})) as server:
         model(server)
         code, summary = job("make", "--limit", "1")

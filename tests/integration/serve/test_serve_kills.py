@@ -219,12 +219,12 @@ def settings(url: str, home: Path, llm: ScriptedLLM, others: str) -> Settings:
             "home": home,
             "cpus": 0.1,
             "replicas": 2 if others == "deployment" else 1,
-            "agents": [{"name": "strong", "model": "strong-1", "base_url": llm.url, "api_key": "k", "timeout_s": 3,
-                        "retries": 0}],
+            "agents": [{"name": "strong", "model": "strong-1", "base_url": llm.url, "api_key": "k",
+                        "first_token_s": 3, "between_tokens_s": 3, "retries": 0}],
             "reranker": {"kind": "endpoint", "url": llm.url, "model": "scripted"},
             "placement": {"retriever": "deployment", "reranker": others, "agents": others},
             "step_timeout_s": 10,
-            "vector_weight": 0.1,
+            "retrieval": {"vector_weight": 0.1},
         }
     )  # fmt: skip
 

@@ -24,18 +24,19 @@ def make_settings(**settings: Any) -> AnswerSettings:
 @pytest.mark.parametrize(("settings", "said"), [
     ({"agents": [BIG, BIG]}, "share a name"),
     ({"agents": [BIG], "router_default": "huge"}, r"router.default names the agent 'huge'; there are: big"),
-    ({"agents": [BIG], "router": "rules", "router_rules": [{"agent": "x", "topics": ["a"]}]}, "router.rules names"),
+    ({"agents": [BIG], "router_kind": "rules", "router_rules": [{"agent": "x", "topics": ["a"]}]},
+     "router.rules names"),
     ({"agents": [{"name": "extractive", "model": "m"}]}, "built-in"),
     ({"agents": [{**BIG, "temprature": 1}]}, "temprature"),
-    ({"reranker": "cross-encoder"}, "needs reranker.model"),
-    ({"reranker": "endpoint"}, "needs reranker.url"),
-    ({"reranker": "llm"}, "'llm', .* is gone: .*Unset it, or use cross-encoder"),
-    ({"router": "classifier"}, "router.model and router.easy and router.hard"),
-    ({"hyde": True}, "rewriting.hyde needs a language model"),
-    ({"num_queries": 3}, "rewriting.num_queries needs a language model"),
-    ({"fusion": "mean"}, "'mean' is none of the choices: rrf, relative_score, insert"),
-    ({"mode": "poem"}, "compact"),
-    ({"k": 0}, "greater than or equal to 1"),
+    ({"reranker_kind": "cross-encoder"}, "needs reranker.model"),
+    ({"reranker_kind": "endpoint"}, "needs reranker.url"),
+    ({"reranker_kind": "llm"}, "'llm' is none of the choices: none, cross-encoder"),
+    ({"router_kind": "classifier"}, "router.model and router.easy and router.hard"),
+    ({"rewriting_hyde": True}, "rewriting.hyde needs a language model"),
+    ({"rewriting_num_queries": 3}, "rewriting.num_queries needs a language model"),
+    ({"fusion_kind": "mean"}, "'mean' is none of the choices: rrf, relative_score, insert"),
+    ({"synthesis_mode": "poem"}, "compact"),
+    ({"retrieval_k": 0}, "greater than or equal to 1"),
 ])  # fmt: skip
 def test_unusable_setting_is_named(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
@@ -44,7 +45,7 @@ def test_unusable_setting_is_named(settings: dict[str, Any], said: str) -> None:
 
 def test_error_names_the_setting_and_shows_no_key() -> None:
     with pytest.raises(ValidationError) as caught:
-        make_settings(k=0, agents=[{"name": "a", "api_key": "secret-3"}])
+        make_settings(retrieval_k=0, agents=[{"name": "a", "api_key": "secret-3"}])
     said = describe_errors(caught.value)
     assert said == "setting agents.0.model is missing; setting retrieval.k is 0: it must be at least 1"
 
@@ -56,27 +57,24 @@ def test_no_model_by_default() -> None:
 
 
 def test_short_form_defines_one_agent_and_shows_no_key() -> None:
-    short = make_settings(llm_model="m", llm_url="http://x/v1", llm_key="secret-1", context_seconds=3)
+    short = make_settings(llm_model="m", llm_url="http://x/v1", llm_key="secret-1", llm_context_seconds=3)
     (agent,) = all_agents(short)
     assert (agent.name, agent.model, agent.base_url, agent.api_key) == ("llm", "m", "http://x/v1", "secret-1")
     assert agent.context_seconds == 3 and make_rewriter(short) is not None
     assert "secret" not in repr((short, make_settings(agents=[{**BIG, "api_key": "secret-2"}])))
 
 
-def test_deprecated_timeout_sets_both_time_limits() -> None:
-    (agent,) = all_agents(make_settings(agents=[{**BIG, "timeout_s": 20, "between_tokens_s": 5}]))
-    assert (agent.first_token_s, agent.between_tokens_s) == (20, 5)
-
-
 def test_rules_select_agents() -> None:
-    both = make_settings(agents=[BIG, SMALL], router="rules", router_rules=[{"agent": "small", "pattern": "^quick"}])
+    both = make_settings(
+        agents=[BIG, SMALL], router={"kind": "rules", "rules": [{"agent": "small", "pattern": "^quick"}]}
+    )
     agents = [make_agent(both, agent) for agent in both.agents]
     router = make_router(both, agents)
     assert router.route("quick one").agent == "small" and router.route("slow one").agent == "big"
 
 
 def test_unusable_prompt_is_named() -> None:
-    made = make_settings(agents=[BIG], prompts={"qa": "No context for {question}"})
+    made = make_settings(agents=[BIG], prompts_templates={"qa": "No context for {question}"})
     with pytest.raises(TemplateError, match="qa"):
         make_agent(made, made.agents[0])
 
@@ -88,7 +86,7 @@ def test_trained_router_uses_its_judged_threshold_unless_overridden(tmp_path: Pa
 
     def router(**settings: Any) -> ClassifierRouter:
         ends = {"router_easy": "small", "router_hard": "big", "router_model": tmp_path / "router"}
-        made = make_router(make_settings(agents=[BIG, SMALL], router="classifier", **ends, **settings), [])
+        made = make_router(make_settings(agents=[BIG, SMALL], router_kind="classifier", **ends, **settings), [])
         assert isinstance(made, ClassifierRouter)
         return made
 
@@ -109,9 +107,8 @@ def test_settings_for_all_agents_apply_to_agents_from_a_variable_too(monkeypatch
 
 def test_answers_without_models_are_extractive_in_any_configuration():
     reranker = {"kind": "endpoint", "url": "http://rerank"}
-    asking = make_settings(
-        agents=[BIG], router_default="big", num_queries=2, hyde=True, rewrite_agent="big", reranker=reranker
-    )
+    rewriting = {"num_queries": 2, "hyde": True, "agent": "big"}
+    asking = make_settings(agents=[BIG], router_default="big", rewriting=rewriting, reranker=reranker)
     free = without_models(asking)
     assert all_agents(free) == [] and make_router(free, []).route("why?").agent == "extractive"
     assert AnswerSettings.model_validate(free.model_dump(exclude={"home"})).reranker.kind == "endpoint"

@@ -131,14 +131,11 @@ def test_models_of_other_formats_are_refused_with_their_type(folder):
         assert said in refusal(folder), said
 
 
-def test_card_is_flat_and_an_older_card_is_understood(tmp_path):
+def test_card_is_flat(tmp_path):
     said = {"date": "today", "metrics": {"auc": 1}}
     TextClassifier.fit(TEXTS, LABELS).save(tmp_path / "model", said)
     card = json.loads((tmp_path / "model" / "card.json").read_text())
     assert card["date"] == "today" and card["metrics"] == {"auc": 1} and card["kind"] == "router"
-    assert TextClassifier.load(tmp_path / "model").metadata == said
-    older = {name: value for name, value in card.items() if name not in said}
-    (tmp_path / "model" / "card.json").write_text(json.dumps({**older, "metadata": said}))
     assert TextClassifier.load(tmp_path / "model").metadata == said
 
 
@@ -156,7 +153,6 @@ NOT_ACCEPTED = [{"accepted": said} for said in (False, None, "no", 0)]
     ({"version": 99}, "version"),
     ({"kind": "tags"}, "kind 'tags', and 'router' is needed"),
     *((entry, "did not accept it") for entry in NOT_ACCEPTED),
-    *(({"metadata": entry}, "did not accept it") for entry in NOT_ACCEPTED),  # in the older format
 ])  # fmt: skip
 def test_card_of_another_kind_or_of_a_rejected_model_is_refused(folder, entry, said):
     card = json.loads((folder / "card.json").read_text())

@@ -23,7 +23,10 @@ from pipelines.store import EvaluatedQuestion
 
 ROOT = Path(__file__).parents[3]
 # More combinations than any machine's memory.
-HUGE = f"grid: {{k: &many {list(range(1, 101))}, candidates: *many, depth: *many, max_per_page: *many, rrf_k: *many}}\n"
+HUGE = (
+    f"grid: {{retrieval.k: &many {list(range(1, 101))}, retrieval.leg_depth: *many, reranker.depth: *many, "
+    "retrieval.max_per_page: *many, retrieval.rrf_k: *many}\n"
+)
 HEAD = "collection: docs\ndataset: questions.jsonl\n"
 EXAMPLES = [Example(f"What is {n}?", (f"https://d.test/{n}#a",)) for n in range(8)]
 PLAN = EvaluationPlan("docs", (1, 3))
