@@ -8,7 +8,7 @@ QUESTION ?=
 # Images of Python switch this on: each of our processes would compile all that it imports, for three times the seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install models chromium demo test test-all test-cluster check check-types check-style check-javascript check-house check-constraints quality bench wheel lock tree reference docs pictures clean
+.PHONY: help install models chromium demo test test-all test-cluster check check-types check-style check-javascript check-house check-constraints quality bench wheel release-check lock tree reference docs pictures clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench BENCH=scale SIZES=10k,100k,1m   docs/scale.md with a million chunks: half an hour more"
 	@echo "make docs                                 the documentation site, in .site/html"
 	@echo "make wheel                                dist/: a wheel and an sdist"
+	@echo "make release-check                        the steps of a release, against registries on this machine"
 	@echo "make install                              only create $(VENV) and install"
 	@echo "make chromium                             the browser that the tests of the pages need (Debian, as root)"
 
@@ -153,6 +154,11 @@ bench: install
 # What `pip install` takes anywhere: the version is pyproject.toml's, the demo's documents are inside.
 wheel: $(VENV)/.installed
 	@$(BIN)/python -m hatchling build --clean
+
+# The steps of a release, against registries on this machine (deploy/release/rehearse.py --help).
+STAND_IN ?=
+release-check: $(VENV)/.installed
+	@$(BIN)/python deploy/release/rehearse.py $(if $(STAND_IN),--stand-in $(STAND_IN))
 
 # Pins every package to what is installed now; torch without its build tag, so that any build of it will do.
 lock:
