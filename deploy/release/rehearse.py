@@ -74,8 +74,10 @@ class Rehearsal:
 
     def check_metadata(self) -> str:
         """Check the metadata as PyPI does, and whether the README renders there."""
-        run(sys.executable, "-m", "venv", self._tools)
-        run(self._tools / "bin" / "python", "-m", "pip", "install", "--quiet", *TOOLS)
+        if not (self._tools / "-".join(TOOLS)).exists():
+            run(sys.executable, "-m", "venv", self._tools)
+            run(self._tools / "bin" / "python", "-m", "pip", "install", "--quiet", *TOOLS)
+            (self._tools / "-".join(TOOLS)).touch()
         return run(self._tools / "bin" / "twine", "check", "--strict", *self._dist.iterdir()).replace("\n", "; ")
 
     def publish_package(self) -> str:
@@ -91,11 +93,14 @@ class Rehearsal:
             account = {"TWINE_USERNAME": "", "TWINE_PASSWORD": "", "TWINE_NON_INTERACTIVE": "1"}
             twine = self._tools / "bin" / "twine"
             run(twine, "upload", "--repository-url", url, *self._dist.iterdir(), env=account)
-            fresh = self._fresh_environment()
+            run(sys.executable, "-m", "venv", fresh := self._folder / "fresh")
             python = fresh / "bin" / "python"
             wanted = f"raydex=={self.version}"
             only = ("--isolated", "--no-cache-dir", "--no-deps", "--index-url", f"{url}simple/")
             run(python, "-m", "pip", "install", "--quiet", *only, wanted)
+            # Dependencies take minutes: those of this environment are found after the installed wheel.
+            (site,) = fresh.glob("lib/python3*/site-packages")
+            (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
             run(python, "-m", "pip", "download", "--quiet", *only, "--no-binary", ":all:", "--no-build-isolation",
                 "-d", self._folder / "sdist", wanted)  # fmt: skip
         said = run(fresh / "bin" / "raydex", "--version", env={"PYTHONPATH": ""}, cwd=self._folder)
@@ -103,14 +108,6 @@ class Rehearsal:
         if said != f"raydex {self.version}" or not Path(where).is_relative_to(fresh):
             raise SystemExit(f"the installed package says {said!r} and is at {where}")
         return f"uploaded, installed from {url}simple/: {said}"
-
-    def _fresh_environment(self) -> Path:
-        """Return a new environment that finds the packages of this one after its own: dependencies take minutes."""
-        fresh = self._folder / "fresh"
-        run(sys.executable, "-m", "venv", fresh)
-        (site,) = fresh.glob("lib/python3*/site-packages")
-        (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-        return fresh
 
     def publish_image(self) -> str:
         """Build the image, push it to a registry, pull it from there, and ask for the version."""

@@ -14,7 +14,6 @@ from jobs.insights import _shown
 from pipelines.insights.masking import mask
 from pipelines.records import Answer, Citation, Claims, Hit, Route, Usage
 from pipelines.store import BadRating, NoSuchQuestion, RecordedQuestion, Store, Turn
-from pipelines.store.database.jsonb import to_jsonb
 from serve.recorder import Recorder
 
 NOW = datetime.now(UTC)
@@ -71,19 +70,6 @@ def test_answer_is_readable_by_its_asker_and_by_everybody_once_shared(store: Sto
     again = store.readable_answer("a", None)
     assert again is not None and again.shared_at == read.shared_at
     assert store.share_answer("a", "ann", False) and store.readable_answer("a", "bob") is None
-
-
-def test_replica_of_the_previous_version_still_records(store: Store) -> None:
-    """Its row has columns of an earlier version, and the answer's text is kept."""
-    row = {"id": "a", "question": "How?", "collection": "docs", "conversation": "x", "asked_at": NOW,
-           "standalone": "", "mode": "", "answer": "So.", "known": True, "citations": [], "key_name": ""}  # fmt: skip
-    store._run("record_questions", {"rows": to_jsonb([row])})
-    read = store.readable_answer("a", "")
-    assert read and read.answer and (read.answer.text, read.answer.question, read.answer.id) == ("So.", "How?", "a")
-    assert store.conversation("x") == [Turn("How?", "So.", ())]
-    assert store.recent_questions()[0]["sources"] == []
-    with store.asked() as rows:
-        assert [row.question for row in rows] == ["How?"]
 
 
 def test_values_invalid_in_json_lose_no_question(store: Store) -> None:

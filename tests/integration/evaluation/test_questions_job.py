@@ -9,7 +9,6 @@ from kit.recorded import recorded
 from kit.scripted_llm import Reply, ScriptedLLM, in_turn
 from kit.workshop import Workshop
 
-from jobs import questions
 from pipelines.evaluation.dataset import BadDataset, Example, as_row, read_dataset, read_rows, write_rows
 
 FACTS = {
@@ -199,16 +198,3 @@ def test_impossible_request_is_reported_before_any_work(job, monkeypatch):
     ]:
         code, said = job(*words)
         assert code == 2 and message in said
-
-
-@pytest.mark.parametrize(("words", "instead"), [
-    ("--collection docs --out made.jsonl", "raydex questions make"),
-    ("--answers made.jsonl", "raydex questions answer DATASET"),
-    ("--review made.jsonl --accept 1", "raydex questions review FILE"),
-    ("--regression bad --source u", "raydex questions correct QUESTION"),
-    ("--label log.txt", "it is gone"),
-])  # fmt: skip
-def test_flag_of_an_earlier_version_names_its_replacement(capsys, words, instead):
-    with pytest.raises(SystemExit, match="2"):
-        questions.arguments().parse_args(words.split())
-    assert instead in capsys.readouterr().err

@@ -69,7 +69,8 @@ def compared(*records: dict, parameters=(), baseline="", metric="retrieval_score
 
 
 def test_grid_is_every_combination_on_top_of_the_base(tmp_path):
-    sweep = sweep_of(tmp_path, "base: {k: 9}\ngrid: {retrieval.bm25_weight: [0.5, 1], chunk_size: [100, 200, 300]}\n")
+    grid = "{retrieval.bm25_weight: [0.5, 1], chunk_size: [100, 200, 300]}"
+    sweep = sweep_of(tmp_path, f"base: {{retrieval.k: 9}}\ngrid: {grid}\n")
     assert [cell.name for cell in sweep.cells][:2] == [
         "retrieval.bm25_weight=0.5, chunk_size=100",
         "retrieval.bm25_weight=0.5, chunk_size=200",
@@ -94,7 +95,8 @@ def test_several_data_sets_are_asked_together(tmp_path):
 
 
 def test_single_runs_and_grids_combine_without_duplicates(tmp_path):
-    text = "grid:\n- {k: [3, 5]}\n- {k: [5], neighbours: [0, 1]}\nruns:\n- {name: five, k: 5}\n- {name: plain}\n"
+    grids = "- {retrieval.k: [3, 5]}\n- {retrieval.k: [5], retrieval.neighbours: [0, 1]}\n"
+    text = f"grid:\n{grids}runs:\n- {{name: five, retrieval.k: 5}}\n- {{name: plain}}\n"
     sweep = sweep_of(tmp_path, text)
     assert [cell.name for cell in sweep.cells] == [
         "retrieval.k=3", "five", "retrieval.k=5, retrieval.neighbours=0", "retrieval.k=5, retrieval.neighbours=1",
@@ -103,14 +105,16 @@ def test_single_runs_and_grids_combine_without_duplicates(tmp_path):
 
 
 def test_values_can_have_names(tmp_path):
-    sweep = sweep_of(tmp_path, "grid: {prompts: {plain: {}, terse: {qa: 'In a word: {question} {context}'}}}\n")
+    sweep = sweep_of(
+        tmp_path, "grid: {prompts.templates: {plain: {}, terse: {qa: 'In a word: {question} {context}'}}}\n"
+    )
     assert [cell.name for cell in sweep.cells] == ["prompts.templates=plain", "prompts.templates=terse"]
     assert sweep.cells[1].settings["prompts.templates"] == {"qa": "In a word: {question} {context}"}
 
 
 def test_settings_missing_in_a_cell_come_from_the_environment(tmp_path):
-    cell = sweep_of(tmp_path, "runs: [{k: 7}]\n").cells[0]
-    configuration = cell.configuration({"k": 2, "llm_model": "m", "llm_key": "secret"})
+    cell = sweep_of(tmp_path, "runs: [{retrieval.k: 7}]\n").cells[0]
+    configuration = cell.configuration({"retrieval.k": 2, "llm_model": "m", "llm_key": "secret"})
     assert (configuration.retrieval.k, configuration.llm.model) == (7, "m")
 
 
@@ -118,25 +122,27 @@ def test_settings_missing_in_a_cell_come_from_the_environment(tmp_path):
     ("text", "said"),
     [
         ("grid: {}\n", "grid.0 is a table: it must have at least 1, and has 0"),
-        ("grid: {k: []}\n", "grid.k is []"),
-        ("grid: {k: 5}\n", "grid.k is 5: it must be a list"),
+        ("grid: {retrieval.k: []}\n", "grid.retrieval.k is []"),
+        ("grid: {retrieval.k: 5}\n", "grid.retrieval.k is 5: it must be a list"),
         ("", "nothing to compare"),
         ("grid: {zz: [1]}\n", "grid.zz is unknown: there are: model,"),
+        ("grid: {bm25_weight: [1]}\n", "grid.bm25_weight is unknown: did you mean retrieval.bm25_weight?"),
+        ("runs: [{mode: qa}]\n", "mode is unknown: did you mean synthesis.mode?"),
         ("grid: {chunk_sise: [1]}\n", "grid.chunk_sise is unknown: did you mean chunk_size?"),
         ("grid: {k: [1],\n  k: [2]}\n", "line 4: k is there twice"),
         (HUGE, "configurations are more than 1,000: make the grid smaller"),
-        ("runs: [{prompts: {question: x}}]\n", "prompts: no prompt is called question"),
+        ("runs: [{prompts.templates: {question: x}}]\n", "prompts: no prompt is called question"),
         ("answers: true\njudge: me\nruns: [{llm_model: m}]\n", "there is no agent 'me' to judge; there are: llm"),
         ("answers: true\njudge: llm\ndimensions: [beauty]\nruns: [{llm_model: m}]\n", "dimensions.0: "),
         ("colour: red\nruns: [{}]\n", "colour is unknown: there are: name, collection"),
-        ("runs: [{k: 0}]\n", "retrieval.k=0: retrieval.k is 0: it must be at least 1"),
-        ("runs: [{reranker: magic}]\n", "reranker.kind=magic: reranker.kind: 'magic' is none of"),
-        ("runs: [{fusion: mean}]\n", "'mean' is none of the choices: rrf, relative_score, insert"),
+        ("runs: [{retrieval.k: 0}]\n", "retrieval.k=0: retrieval.k is 0: it must be at least 1"),
+        ("runs: [{reranker.kind: magic}]\n", "reranker.kind=magic: reranker.kind: 'magic' is none of"),
+        ("runs: [{fusion.kind: mean}]\n", "'mean' is none of the choices: rrf, relative_score, insert"),
         ("runs: [{chunk_size: -1}]\n", "chunk_size=-1: chunk_size is -1: it must be at least 0"),
-        ("base: {reranker: cross-encoder}\nruns: [{}]\n", "needs reranker.model"),
+        ("base: {reranker.kind: cross-encoder}\nruns: [{}]\n", "needs reranker.model"),
         ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm.key: keys do not belong in a file: set RAYDEX_LLM__KEY"),
-        ("runs: [{name: a, k: 1}, {name: a, k: 2}]\n", "two runs are called 'a'"),
-        ("runs: [{name: a, k: 1}, {name: b, k: 1}]\n", "have the same settings"),
+        ("runs: [{name: a, retrieval.k: 1}, {name: a, retrieval.k: 2}]\n", "two runs are called 'a'"),
+        ("runs: [{name: a, retrieval.k: 1}, {name: b, retrieval.k: 1}]\n", "have the same settings"),
         ("name: 3\nruns: [{}]\n", "name is 3: it must be text"),
         ("ks: [0]\nruns: [{}]\n", "ks.0 is 0: it must be at least 1"),
         ("answers: perhaps\nruns: [{}]\n", "answers is 'perhaps': it must be true or false"),

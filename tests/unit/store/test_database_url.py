@@ -47,7 +47,9 @@ def test_no_command_repeats_the_password_of_a_misspelled_url(verb, tmp_path, cap
     caplog.set_level(logging.DEBUG)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "questions.jsonl").write_text('{"question": "Why?", "sources": ["https://x.test/#a"]}\n')
-    (tmp_path / "sweep.yaml").write_text(f"collection: x\ndataset: {tmp_path}/questions.jsonl\ngrid: {{k: [3, 5]}}\n")
+    (tmp_path / "sweep.yaml").write_text(
+        f"collection: x\ndataset: {tmp_path}/questions.jsonl\ngrid: {{retrieval.k: [3, 5]}}\n"
+    )
     (tmp_path / "x.yaml").write_text("name: x\nsites:\n  - start_urls: [https://x.test/]\n")
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("RAYDEX_DEBUG", "1")  # include tracebacks
