@@ -69,14 +69,14 @@ class _Page:
         text = part.text
         indented = levels > 0 and len(text) - len(text.lstrip(" ")) == 2 * levels
         start = 2 * levels if indented else 0  # of the text after the prefix
-        goes_on = bool(self.written) and (self._kind, self._within, part.gap) == ("prose", within, "\n")
-        goes_on = goes_on and not is_item and not indented and not part.below
-        if goes_on:
+        continues = bool(self.written) and (self._kind, self._within, part.gap) == ("prose", within, "\n")
+        continues = continues and not is_item and not indented and not part.below
+        if continues:
             prefix = _prefix(inner, len(inner))
         else:
             prefix = _prefix(inner, _shared(self._within, inner), "*") if indented else _prefix(inner, 0)
         below = self._kind == "code" if not is_item else not self._swallows(lead.lstrip(), inner)
-        self._divide("\\\n" if goes_on else part.gap, within, below=below)
+        self._divide("\\\n" if continues else part.gap, within, below=below)
         spans = part.spans if is_item or not lead else (Span(lead), *part.spans)
         if start and not is_item:
             spans = cut_spans(spans, (start, len(raw(spans)) - start))[1]

@@ -18,17 +18,17 @@ _FUNCTION_WORDS: dict[str, frozenset[str]] = {tag: frozenset(words.split()) for 
 _KNOWN = frozenset[str]().union(*_FUNCTION_WORDS.values())
 _PHRASES = compile_phrases(_TABLE)
 _ENGLISH = frozenset(_TABLE["english"].split())
-_TELLING: dict[str, frozenset[str]] = {tag: frozenset(letters) for tag, letters in _TABLE["telling"].items()}
+_DISTINCTIVE: dict[str, frozenset[str]] = {tag: frozenset(letters) for tag, letters in _TABLE["telling"].items()}
 _OTHER_SCRIPTS = frozenset(_TABLE["other_scripts"].split())
 _OWN_SCRIPTS = {tag for own in _TABLE["scripts"].values() for tag in (own, *_TABLE["taken_for"].get(own, "").split())}
 # The languages that `find_language` may return.
-TOLD = frozenset([*_FUNCTION_WORDS, *_TELLING, *_TABLE["scripts"].values(), "en"])
+DETECTABLE = frozenset([*_FUNCTION_WORDS, *_DISTINCTIVE, *_TABLE["scripts"].values(), "en"])
 # Language codes (ISO 639-1); other two-letter parts of a path are not languages.
 LANGUAGES = frozenset(_TABLE["languages"].split())
 # Minimum share of letters in another script for a question to count as written in that script's language.
 _OTHER_SCRIPT = 0.3
 # Minimum share of letters specific to one language: a Ukrainian name does not make a Russian text Ukrainian.
-_TELLING_SHARE = 0.02
+_DISTINCTIVE_SHARE = 0.02
 _OF_CODE = frozenset(r"_.()[]{}<>=/\:@#$")
 
 
@@ -87,10 +87,10 @@ def _language_of_script(letters: Sequence[str]) -> str:
     scripts = {_script_of(letter) for letter in letters}
     language = next((language for script, language in _TABLE["scripts"].items() if script in scripts), "und")
     written = Counter(letter.lower() for letter in letters)
-    told = {tag: sum(map(written.__getitem__, signs)) for tag, signs in _TELLING.items()}
+    told = {tag: sum(map(written.__getitem__, signs)) for tag, signs in _DISTINCTIVE.items()}
     likely = max(told, key=told.__getitem__)
     alike = _TABLE["taken_for"].get(language, "").split()
-    return likely if likely in alike and told[likely] >= max(1, _TELLING_SHARE * len(letters)) else language
+    return likely if likely in alike and told[likely] >= max(1, _DISTINCTIVE_SHARE * len(letters)) else language
 
 
 def is_written_in(text: str, language: str) -> bool:

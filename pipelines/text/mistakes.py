@@ -192,7 +192,7 @@ def _show(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class _Way:
+class _ValuePath:
     """The path from a model to a value: its place, the types around its last step, whether it may contain a secret."""
 
     place: Place
@@ -200,7 +200,7 @@ class _Way:
     secret: bool
 
 
-def _walk(loc: Sequence[int | str], model: Any) -> _Way:
+def _walk(loc: Sequence[int | str], model: Any) -> _ValuePath:
     """Follow the steps of pydantic's path, skipping the steps that only name the member of a union."""
     kinds: tuple[Any, ...] = _members(model)
     around, place, secret = kinds, list[str](), False
@@ -219,7 +219,7 @@ def _walk(loc: Sequence[int | str], model: Any) -> _Way:
         secret = secret or any(field.secret for field in inner)
         kinds = tuple(member for field in inner for member in _members(field.kind))
         several = len(kinds) > 1
-    return _Way(tuple(place), around, secret or any(_holds_secret(kind) for kind in kinds))
+    return _ValuePath(tuple(place), around, secret or any(_holds_secret(kind) for kind in kinds))
 
 
 @dataclass(frozen=True)
@@ -305,9 +305,9 @@ def _holds_secret(kind: Any) -> bool:
 # ------------------------------------------------------------------------------------------------------ unknown keys
 
 
-def _meant(way: _Way, model: Any) -> str:
+def _meant(path: _ValuePath, model: Any) -> str:
     """Suggest a replacement for an unknown key: another name, another place, or else the list of valid keys."""
-    key, names = way.place[-1], [name for kind in way.around for name in _fields(kind)]
+    key, names = path.place[-1], [name for kind in path.around for name in _fields(kind)]
     here = nearest(key, names)
     if here and _likeness(key, here) >= SURE:
         return f"did you mean {here}?"

@@ -12,7 +12,7 @@ from lxml.etree import _Element as Element
 
 from pipelines.page.plain import plain
 from pipelines.page.tree import Document, Paragraph, leaves_of
-from pipelines.text.detection import LANGUAGES, TOLD, find_language, is_written_in, may_be_asked_in, same_language
+from pipelines.text.detection import DETECTABLE, LANGUAGES, find_language, is_written_in, may_be_asked_in, same_language
 from pipelines.text.languages import without_region
 
 PARAGRAPHS, LETTERS = 20, 300  # how many paragraphs to examine, and how many characters of each
@@ -70,7 +70,7 @@ def _agrees(tag: str, spoken: str, prose: list[str]) -> bool:
         return True
     if spoken in ("", "en") or same_language(tag, "en"):
         return False
-    if spoken != "und" and without_region(tag) in TOLD:
+    if spoken != "und" and without_region(tag) in DETECTABLE:
         return may_be_asked_in(spoken, tag)
     return is_written_in(" ".join(prose), tag)
 

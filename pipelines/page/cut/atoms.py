@@ -28,7 +28,7 @@ WORD = 80  # within a sentence or a line
 
 _SENTENCE_END = re.compile(r"[.!?。！？](?:(?<=[。！？])|\s(?=[^\sa-z]))")
 _ITEM = re.compile(r"\s*(?:[-*•]|\w{1,4}[.)])\s")
-_GOES_ON = re.compile(r"\s*[a-z]+,? [a-z]")  # the rest of a sentence after code in its middle; not a signature
+_CONTINUATION = re.compile(r"\s*[a-z]+,? [a-z]")  # the rest of a sentence after code in its middle; not a signature
 _CAPTION = re.compile(r"\s*\w+ \d[\d.–-]*: ")  # "Listing 7-13: ", a caption below the listing
 BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
@@ -147,21 +147,21 @@ def _line_cost(before: str, line: str, gap: str, *, grouped: bool) -> int:
 
 def _break_cost(before: FlatBlock, block: FlatBlock, *, first: bool) -> int:
     """Return the cost of a break between two blocks. `first` means that only one atom precedes it."""
-    goes_on = block.under[: len(before.under)] == before.under  # in the same item, note or entry
+    same_group = block.under[: len(before.under)] == before.under  # in the same item, note or entry
     last = before.text.rstrip().rpartition("\n")[2]
     if before.kind == "prose" and block.under and before.text.endswith(block.under[-1].text):
         return INTRODUCED
-    if before.kind == "prose" and goes_on and introduces(last) and (last.endswith(":") or not _ITEM.match(last)):
+    if before.kind == "prose" and same_group and introduces(last) and (last.endswith(":") or not _ITEM.match(last)):
         return INTRODUCED
     if before.kind == "code" and block.kind == "prose" and (first or _follows(block.text)):
         return INTRODUCED  # a signature stays with its description
-    if before.kind == "prose" and block.kind != "prose" and goes_on:
+    if before.kind == "prose" and block.kind != "prose" and same_group:
         return SHOWN
-    if goes_on and (before.under or block.kind != "prose"):
+    if same_group and (before.under or block.kind != "prose"):
         return RELATED
     return ITEM if before.under[:1] == block.under[:1] != () else APART
 
 
 def _follows(text: str) -> bool:
     """Return whether `text` belongs to the listing above it: its caption, or the rest of a sentence."""
-    return bool(_CAPTION.match(text) or _GOES_ON.match(text))
+    return bool(_CAPTION.match(text) or _CONTINUATION.match(text))

@@ -32,7 +32,7 @@ class Scopes:
         """Return the scope of the first line of `part`, outermost line first."""
         return tuple(line for _, line in self._above(next(_lines(part), "")))
 
-    def holds_on(self, part: str) -> bool:
+    def continues(self, part: str) -> bool:
         """Return whether `part` closes an open bracket or block, or belongs to the comment or decorator before it."""
         return bool(_CLOSES.match(next(_lines(part), ""))) or bool(_PREPARES.match(self._before))
 

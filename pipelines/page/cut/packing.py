@@ -230,7 +230,7 @@ def _cut_cost(atom: Atom, before: str, text: str, scopes: Scopes) -> int:
         return WORD
     if atom.kind == "table":
         return INTRODUCED if (before.rstrip("\n"),) == atom.scope else ITEM
-    if scopes.holds_on(text):
+    if scopes.continues(text):
         return LINE
     depth = len(scopes.scope_of(text))
     after_blank_line = text.lstrip(" \t").startswith("\n")

@@ -107,7 +107,7 @@ def _groups(lines: Sequence[Line]) -> Iterator[tuple[bool, list[Line]]]:
     left = min((line.left for line in lines), default=0.0)
     longest = max((len(line.text) for line in lines), default=0)
     kinds = [line.monospaced or _looks_like_code(line, left, longest) for line in lines]
-    kinds = [kind and not _goes_on(lines, kinds, place) for place, kind in enumerate(kinds)]
+    kinds = [kind and not _ends_paragraph(lines, kinds, place) for place, kind in enumerate(kinds)]
     for kind, group in groupby(zip(kinds, lines, strict=True), key=itemgetter(0)):
         yield kind, [line for _, line in group]
 
@@ -119,7 +119,7 @@ def _looks_like_code(line: Line, left: float, longest: int) -> bool:
     return len(_CODE_SIGNS.findall(line.text.replace("()", ""))) >= 2
 
 
-def _goes_on(lines: Sequence[Line], kinds: Sequence[bool], place: int) -> bool:
+def _ends_paragraph(lines: Sequence[Line], kinds: Sequence[bool], place: int) -> bool:
     """Return whether a single monospaced line is the end of the paragraph before it."""
     if place == 0 or kinds[place - 1] or (place + 1 < len(lines) and kinds[place + 1]):
         return False

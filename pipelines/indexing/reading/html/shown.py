@@ -142,7 +142,7 @@ def _show_listings(main: Element, names: frozenset[str]) -> None:
         ):
             element.tag = "pre"
     for code in main.iter("code"):
-        if code.find("br") is not None and _stands_alone(code):
+        if code.find("br") is not None and _fills_block(code):
             code.tag = "pre"
     numbered = not names.isdisjoint(_NAMES["numbers"])
     changed = not names.isdisjoint(_NAMES["lines"]) and not names.isdisjoint(_NAMES["removed"] | _NAMES["added"])
@@ -151,7 +151,7 @@ def _show_listings(main: Element, names: frozenset[str]) -> None:
             _show_lines(pre)
 
 
-def _stands_alone(code: Element) -> bool:
+def _fills_block(code: Element) -> bool:
     holder = code.getparent()
     return (
         holder is not None and holder.tag in ("p", "div", "td", "dd", "li") and len(holder) == 1
@@ -238,7 +238,7 @@ def _show_icons(main: Element, names: frozenset[str]) -> None:
             element.text = ""
         if element.tag == "svg" or _is_icon(element):
             name = _name_of(element)
-            if name and not _is_beside_words(element):
+            if name and not _is_decoration(element):
                 element[:] = []
                 element.tag, element.text = IMAGE, name
                 element.attrib.clear()
@@ -264,7 +264,7 @@ def _name_of(element: Element) -> str:
     return " ".join(clean_page(str(_NAMED(element))).split())
 
 
-def _is_beside_words(element: Element) -> bool:
+def _is_decoration(element: Element) -> bool:
     """Return whether an icon is only decoration: in a link or heading with words, or in a listing."""
     holder = next(element.iterancestors("a", "pre", "button", *HEADINGS), None)
     return holder is not None and (holder.tag == "pre" or holds_words(holder))
@@ -352,7 +352,7 @@ def _shown(element: Element) -> str:
     if element.tag == "br":
         return LINE_BREAK
     if element.tag == "img":
-        words = element.get("alt") or (_alone(element) and element.get("title")) or ""
+        words = element.get("alt") or (_is_only_content(element) and element.get("title")) or ""
         said = _letters(words)  # repeated next to an icon, or in a figure's caption
         repeated = bool(said) and said == _letters(_text_after(element))
         # docutils uses the address if no alternative text is given
@@ -361,7 +361,7 @@ def _shown(element: Element) -> str:
     return (notes[0].text if notes else None) or element.get("alttext") or "".join(element.itertext())
 
 
-def _alone(element: Element) -> bool:
+def _is_only_content(element: Element) -> bool:
     parent = element.getparent()
     return parent is not None and not holds_words(parent)
 

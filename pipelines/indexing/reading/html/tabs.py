@@ -34,7 +34,7 @@ def label_tabs(root: Element) -> None:
     for _, group in groupby(radios, key=lambda radio: radio.get("name")):
         buttons = list(group)
         labels = [label for button in buttons if (label := label_of.get(button.get("id"))) is not None]
-        if len(labels) == len(buttons) and (panels := _panels_beside([*buttons, *labels], labels)):
+        if len(labels) == len(buttons) and (panels := _panels_next_to([*buttons, *labels], labels)):
             _label(labels, panels)
             for control in (*labels, *buttons):
                 control.tag = "nav"
@@ -67,7 +67,7 @@ def _panels_of(tab_list: Element, tabs: Sequence[Element]) -> list[Element]:
     return [panel for panel in panels if panel.getparent() is panels[0].getparent()]
 
 
-def _panels_beside(controls: Sequence[Element], labels: Sequence[Element]) -> list[Element]:
+def _panels_next_to(controls: Sequence[Element], labels: Sequence[Element]) -> list[Element]:
     """Return the panels that the buttons and labels in `controls` select: as many boxes as labels; none for a form."""
     holder = _common_parent(controls)
     others = _others(holder, controls)
