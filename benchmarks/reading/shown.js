@@ -1,6 +1,6 @@
-/* Returns what a reader sees in the main part of the page that is open: its lines, code, tables, superscripts, links.
+/* Returns the visible content of the open page's main part: its lines, code, tables, superscripts, links.
  *
- * The rules are those of reading_html.py's docstring. Nothing here knows a site, a generator or Raydex.
+ * The docstring of reading_html.py has the rules. They know no site, no generator and nothing about Raydex.
  */
 () => {
   const SIDE = "nav, aside, [role=navigation], [role=complementary], [role=search], [role=banner], [role=contentinfo]";
@@ -19,7 +19,7 @@
 
   for (const details of document.querySelectorAll("details")) details.open = true;
 
-  // What a reader can open with one click counts as shown: panels of tabs and of buttons that expand.
+  // Content that one click opens counts as visible: tab panels and panels of expanding buttons.
   const opened = new Set(), titled = new Map();
   for (const panel of document.querySelectorAll("[role=tabpanel]")) {
     opened.add(panel);
@@ -91,11 +91,11 @@
   const [main, how] = findMain();
   if (!main) return {how, lines: [], tables: [], sups: [], links: []};
 
-  // ---------------------------------------------------------------- layout inside of it
+  // ---------------------------------------------------------------- layout inside it
   const doomed = new Set();
   const mainBox = box(main);
   const textOf = text;
-  const holder = (element, share) => {  // the largest block around a pager's link that holds hardly more than links
+  const holder = (element, share) => {  // the largest block around a pager link with little besides links
     let found = null;
     for (let e = element; e && e !== main; e = e.parentElement) {
       if (e.querySelector("h1, h2, h3, pre, img[alt]:not([alt=''])") && e.querySelector("h1")) break;
@@ -112,7 +112,7 @@
     const inner = e.matches("aside") && e.closest("section, article, [role=main], main") && !(place.left > mainBox.left + mainBox.width * 0.6 && linked(e) > 0.5 * textOf(e).length);
     if (!(note || inner) && !e.closest("blockquote, figure")) doomed.add(e);
   }
-  const isTool = a => {  // in a heading, at the right side, in brackets, or with other tools only on its line
+  const isTool = a => {  // in a heading, at the right, in brackets, or on a line with only other tools
     if (a.closest("h1, h2, h3, h4, h5, h6, dt, summary") || /^\W*\[/.test(a.textContent)) return true;
     for (let e = a; e && e !== main; e = e.parentElement) {
       if (getComputedStyle(e).float === "right") return true;
@@ -160,14 +160,14 @@
     } else if (PAGER.test(textOf(links[0])) && links.length < 8 && whole < 200 && !list.matches("ul ul, ol ol")) doomed.add(list);
     else optional.add(list);
   }
-  for (const list of main.querySelectorAll("ul, ol, dl, table")) {  // contents: each item is led by a link to a page
+  for (const list of main.querySelectorAll("ul, ol, dl, table")) {  // contents: each item starts with a link to a page
     const items = [...list.querySelectorAll(list.matches("table") ? "tr" : list.matches("dl") ? "dt" : "li")].filter(e => words(textOf(e)));
     if (items.length < 4 || list.querySelector("pre, p + p")) continue;
     const led = items.filter(e => { const a = e.querySelector("a[href]"); return a && !samePage(a) && words(textOf(a)) && letters(textOf(e)).replace(/^\d+/, "").startsWith(letters(textOf(a)).replace(/^\d+/, "")); });
     const beside = words(textOf(list)) - led.reduce((sum, e) => sum + words(textOf(e.querySelector("a[href]"))), 0);
     if (led.length >= 0.9 * items.length && beside <= 12 * items.length) optional.add(list);
   }
-  for (const line of main.querySelectorAll("div, p, table, center, td, ul, dl")) {  // a pager without any mark
+  for (const line of main.querySelectorAll("div, p, table, center, td, ul, dl")) {  // a pager without markup
     const links = [...line.querySelectorAll("a[href]")];
     if (links.length > 1 && links.length < 8 && line.textContent.length < 3000 && textOf(line).length < 300 && links.filter(a => PAGER.test(called(a)) && called(a).length < 80).length >= 2) doomed.add(holder(links[0], 0.3).contains(line) ? holder(links[0], 0.3) : line);
   }

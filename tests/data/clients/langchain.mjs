@@ -1,4 +1,4 @@
-// LangChain's chat model, with tools bound as its agents bind them.
+// LangChain's chat model, with tools bound like in its agents.
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { ChatOpenAI } from "@langchain/openai";
 

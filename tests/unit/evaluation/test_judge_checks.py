@@ -101,6 +101,6 @@ def test_unjudged_pairs_are_counted_and_fail_the_check():
 
 
 @pytest.mark.parametrize("text", ["", "B", "Both have merits.", '{"better": "A"} {"better": "B"}', '{"better": "C"}'])
-def test_reply_with_no_choice_or_both_is_none(text):
+def test_reply_with_no_choice_or_both_is_rejected(text):
     with pytest.raises(NoChoice):
         parse_choice(text)

@@ -48,7 +48,7 @@ def test_short_runs_tell_only_the_speed_of_the_site():
     assert estimate([100, 2_000], 10, 16_500, 0, costs).bottleneck == "fetching"
 
 
-def test_few_texts_of_another_model_are_better_than_nothing():
+def test_few_texts_of_another_model_improve_the_estimate():
     costs = costs_of(
         [run(embedded=0, encoder=0.0), run(embedded=10, encoder=1.0), run(embedded=40, encoder=2.0)], 1, usual=False
     )

@@ -169,6 +169,6 @@ def test_task_takes_at_most_a_twentieth_of_the_work_of_an_actor(parts, actors, s
     assert len(tasks) == -(-parts // size)
 
 
-def test_resources_held_by_a_service_are_told_from_free_ones():
+def test_resources_held_by_a_service_are_not_counted_as_free():
     assert held_by_others({"CPU": 4.0, "memory": 9.0}, [{"CPU": 1.0}, {"CPU": 1.5}]) == {"CPU": 1.5, "GPU": 0.0}
     assert held_by_others({"CPU": 2.0}, [{"CPU": 2.0}, {"CPU": 2.0}])["CPU"] == 0  # a node has joined meanwhile

@@ -11,7 +11,7 @@ ONE, TWO = {"10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}
 
 
 @pytest.mark.parametrize("place", ["me:secret@127.0.0.1:5432", "localhost", "me:secret@localhost", "[::1]", ""])
-def test_local_database_error_does_not_reveal_its_password(place):
+def test_local_database_serves_one_machine_and_hides_its_password(place):
     check_reach(f"postgresql://{place}/docs", ONE)
     with pytest.raises(UnreachableDatabase, match="the cluster has 2 machines") as error:
         check_reach(f"postgresql://{place}/docs", TWO)

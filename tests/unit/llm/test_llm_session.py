@@ -21,7 +21,7 @@ def run(work: Callable[[], Awaitable[Any]]) -> Any:
 HISTORY = (Message("user", "before"), Message("assistant", "said before"))
 
 
-def test_prompt_goes_between_history_and_answer_prefix_or_alone() -> None:
+def test_prompt_is_sent_between_history_and_answer_prefix_or_by_itself() -> None:
     model = QueuedModel("yes")
     calls = LLMSession(model, system="be brief", assistant="Well,", history=HISTORY)
     assert run(lambda: calls.complete("and now?")) == "yes"
