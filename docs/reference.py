@@ -1,4 +1,4 @@
-"""Writes the reference from the code: settings from their classes, flags from the parsers, routes from OpenAPI.
+"""Writes the reference from the code: settings from their classes, flags from the commands, routes from OpenAPI.
 
     python docs/reference.py --write     replace docs/settings.md
     python docs/reference.py FOLDER      write settings.md, flags.md and http.md into FOLDER, as the site has them
@@ -8,7 +8,6 @@ The meaning of each setting stands in docs/settings.yaml; tests compare it and d
 
 import importlib
 import sys
-from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ import yaml
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
-from jobs.__main__ import VERBS  # noqa: E402
+from jobs.flags import all_commands, list_flags  # noqa: E402
+from jobs.verbs import VERBS  # noqa: E402
 from serve.routes import create_app  # noqa: E402
 from serve.settings import Settings  # noqa: E402
 
@@ -96,32 +96,14 @@ def settings_page() -> str:
 # ---------------------------------------------------------------------------------------------- flags
 
 
-def parsers(name: str, parser: ArgumentParser) -> Iterator[tuple[str, ArgumentParser]]:
-    yield name, parser
-    for action in parser._actions:
-        if isinstance(action, _SubParsersAction):
-            for verb, below in action.choices.items():
-                yield from parsers(f"{name} {verb}", below)
-
-
-def flags(parser: ArgumentParser) -> Iterator[tuple[str, str]]:
-    """The words and flags of a command, each with its help."""
-    expand = parser._get_formatter()._expand_help
-    for action in parser._actions:
-        if action.help not in (None, SUPPRESS) and "--help" not in action.option_strings:
-            value = action.metavar or action.dest.upper() if action.nargs != 0 else ""
-            names = ", ".join(f"`{flag} {value}`".replace(" `", "`") for flag in action.option_strings)
-            yield names or f"`{action.metavar or action.dest}`", expand(action)
-
-
 def flags_page() -> str:
     parts = [
         "# Flags of each command\n\nAs `raydex VERB --help` has them. [Commands](commands.md) says what each is for.\n"
     ]
-    for verb, (module, line) in VERBS.items():
-        for name, parser in parsers(f"raydex {verb}", importlib.import_module(module).arguments()):
-            rows = list(flags(parser))
-            said = f"{line[0].upper()}{line[1:]}." if name == f"raydex {verb}" else parser.description or ""
+    for verb, entry in VERBS.items():
+        for name, app in all_commands(importlib.import_module(entry.module).app):
+            rows = [(", ".join(f"`{one}`" for one in names), meaning) for names, meaning in list_flags(app)]
+            said = f"{entry.line[0].upper()}{entry.line[1:]}." if name == f"raydex {verb}" else app.help
             parts.append(f"## {name}\n\n{cell(said)}\n\n" + (table(("flag", "meaning"), rows) if rows else ""))
     return "\n".join(parts)
 

@@ -1,21 +1,21 @@
-"""The `raydex` command: its verbs, their files, and the help that lists them.
+"""The `raydex` command: its verbs in groups, and the help that lists them.
 
-verbs.yaml lists the verbs. Each is a separate module, imported when it is called.
+Each verb is a module of its own, imported when it is called; `raydex --help` imports none of them.
 """
 
 import difflib
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NoReturn
 
 from jobs.cli import BAD_INPUT, main, quiet_when_piped
-from pipelines.text.phrases import read_table
+from jobs.verbs import VERBS
 from pipelines.version import raydex_version
 
-# verb: (module, line of the help)
-MODULES = {"index": "reindex"}  # modules with another name than their verb
-VERBS = {verb: (f"jobs.{MODULES.get(verb, verb)}", line) for verb, line in read_table("jobs.verbs").items()}
+USAGE = "usage: raydex VERB [words and flags]   (`raydex VERB --help` has examples)"
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 
 def raydex(argv: Sequence[str] | None = None) -> NoReturn:
@@ -24,11 +24,10 @@ def raydex(argv: Sequence[str] | None = None) -> NoReturn:
     if verb == "help" and words:
         verb, words = words[0], ["--help"]
     if verb in VERBS:
-        module = importlib.import_module(VERBS[verb][0])
-        main(module.arguments(), module.run, words)
+        main(importlib.import_module(VERBS[verb].module).app, words)
     with quiet_when_piped():
         if verb in ("-h", "--help", "help"):
-            print(overview())
+            print(overview(sys.stdout.isatty()))
             sys.exit()
         if verb in ("-V", "--version"):
             print(f"raydex {raydex_version()}")
@@ -37,11 +36,16 @@ def raydex(argv: Sequence[str] | None = None) -> NoReturn:
         sys.exit(BAD_INPUT)
 
 
-def overview() -> str:
-    """Return the help, which fits on one screen."""
-    lines = [f"  {verb:<11} {line}" for verb, (_, line) in VERBS.items()]
-    usage = "usage: raydex VERB [flags]   (`raydex VERB --help` lists the flags of a verb)"
-    return "\n".join([f"{usage}\nTurn a documentation site into an assistant that answers from it.\n", *lines])
+def overview(styled: bool = False) -> str:
+    """Return the help, a line for each verb under the name of its group; names are bold if `styled`."""
+    return "\n".join([USAGE, "Turn a documentation site into an assistant that answers from it.", *_groups(styled)])
+
+
+def _groups(styled: bool) -> Iterator[str]:
+    bold, plain = (BOLD, PLAIN) if styled else ("", "")
+    for group, verbs in groupby(VERBS, key=lambda name: VERBS[name].group):
+        yield f"\n{bold}{group}{plain}"
+        yield from (f"  {bold}{verb:<11}{plain} {VERBS[verb].line}" for verb in verbs)
 
 
 def explain_unknown(verb: str) -> str:

@@ -5,17 +5,19 @@ If a section that it is based on changes, it waits for `review`, and `accept` pu
 done, 1 failed, 2 bad input.
 """
 
-import argparse
 import difflib
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main, say
+from cyclopts import Parameter
+
+from jobs.cli import DONE, BadInput, finish, main, say
 from jobs.environment import open_store, read_configuration
+from jobs.flags import Json, at_most_one, command
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.verified import writing
 from pipelines.store import Store, VerifiedAnswer
@@ -24,95 +26,106 @@ MOST_LINES = 40  # maximum lines of a section's diff
 NONE_YET = "no verified answer yet: `raydex answers add --question … --source URL#ANCHOR --file answer.md` writes one"
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("answers", __doc__)
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="list a collection's answers, and which of them are in use")
-    review = actions.add_parser("review", help="show the answers whose sections have changed, with the changes")
-    add = actions.add_parser("add", help="write the answer to a question")
-    accept = actions.add_parser("accept", help="use an answer again, unchanged or with new text or sections")
-    retire = actions.add_parser("retire", help="stop using an answer")
-    for one in (listing, review, add):
-        add_collection(one, "default: the one that is asked where none is named")
-    for one in (accept, retire):
-        one.add_argument("number", type=int, help="the number of the answer, as `raydex answers list` shows it")
-    for one in (add, accept):
-        wording = "the question, or another wording of it; repeatable"
-        one.add_argument("--question", action="append", default=[], metavar="TEXT", help=wording)
-        asked = "a recorded question, by its id or its text; repeatable for all questions of a cluster"
-        one.add_argument("--asked", action="append", default=[], metavar="QUESTION", help=asked)
-        source = "a section that supports the answer, URL#ANCHOR; [1] in the text cites the first; repeatable"
-        one.add_argument("--source", action="append", default=[], metavar="SOURCE", help=source)
-        text = one.add_mutually_exclusive_group()
-        text.add_argument("--file", type=Path, help="the answer as Markdown; - reads it from standard input")
-        text.add_argument("--text", help="the answer as Markdown")
-    for one in (listing, review, add, accept, retire):
-        add_json(one)
-    return parser
+WORDING = "the question, or another wording of it; repeatable"
+ASKED = "a question that was asked, by its id or its words; repeatable: the questions of a cluster"
+SOURCE = "a section that the answer rests on, URL#ANCHOR: [1] in the text is the first; repeatable"
+NUMBER = "the number of the answer, as `raydex answers list` shows it"
+
+Of = Annotated[str | None, Parameter(help="default: the one that is asked where none is named")]
+Questions = Annotated[tuple[str, ...], Parameter(help=WORDING)]
+Asked = Annotated[tuple[str, ...], Parameter(help=ASKED)]
+Sources = Annotated[tuple[str, ...], Parameter(help=SOURCE)]
+File = Annotated[Path | None, Parameter(help="the answer as Markdown; - reads it from standard input")]
+Text = Annotated[str | None, Parameter(help="the answer as Markdown")]
+Number = Annotated[int, Parameter(help=NUMBER)]
+
+app = command("answers", __doc__)
 
 
-def run(args: argparse.Namespace) -> int:
+@app.command(name="list")
+def list_answers(*, collection: Of = None, as_json: Json = False) -> int:
+    """List the answers of a collection, and which of them are given."""
     with open_store() as store:
-        ACTIONS[args.action](store, vars(args))
+        name = named_collection(store, collection)
+        reviewed = writing.review_answers(store, name)
+    counts = Counter(one.state for one in reviewed)
+    head = f"collection {name}: {', '.join(f'{count} {state}' for state, count in counts.items())}"
+    hint = ["`raydex answers review` shows what has changed"] if counts[writing.REVIEW] else []
+    text = "\n".join([head, *map(describe, reviewed), *hint]) if reviewed else NONE_YET
+    finish({"collection": name, "answers": [as_row(one) for one in reviewed]}, as_json, text)
     return DONE
 
 
-def list_answers(store: Store, flags: Mapping[str, Any]) -> None:
-    collection = named_collection(store, flags["collection"])
-    reviewed = writing.review_answers(store, collection)
-    counts = Counter(one.state for one in reviewed)
-    head = f"collection {collection}: {', '.join(f'{count} {state}' for state, count in counts.items())}"
-    hint = ["`raydex answers review` shows what has changed"] if counts[writing.REVIEW] else []
-    text = "\n".join([head, *map(describe, reviewed), *hint]) if reviewed else NONE_YET
-    finish({"collection": collection, "answers": [as_row(one) for one in reviewed]}, flags["json"], text)
+@app.command
+def review(*, collection: Of = None, as_json: Json = False) -> int:
+    """Show the answers whose sections have changed, with the changes."""
+    with open_store() as store:
+        name = named_collection(store, collection)
+        waiting = [one for one in writing.review_answers(store, name) if one.state == writing.REVIEW]
+    text = "\n\n".join(map(describe_changes, waiting)) or f"collection {name}: no verified answer waits for review"
+    finish({"collection": name, "answers": [as_row(one) for one in waiting]}, as_json, text)
+    return DONE
 
 
-def show_changes(store: Store, flags: Mapping[str, Any]) -> None:
-    collection = named_collection(store, flags["collection"])
-    waiting = [one for one in writing.review_answers(store, collection) if one.state == writing.REVIEW]
-    text = (
-        "\n\n".join(map(describe_changes, waiting)) or f"collection {collection}: no verified answer waits for review"
-    )
-    finish({"collection": collection, "answers": [as_row(one) for one in waiting]}, flags["json"], text)
+@app.command
+def add(
+    *,
+    collection: Of = None,
+    question: Questions = (),
+    asked: Asked = (),
+    source: Sources = (),
+    file: File = None,
+    text: Text = None,
+    as_json: Json = False,
+) -> int:
+    """Write the answer to a question."""
+    at_most_one(file=file, text=text)
+    with open_store() as store:
+        recorded = [store.named_question(name, collection) for name in dict.fromkeys(asked)]
+        name = named_collection(store, collection or next((row.collection for row in recorded), None))
+        questions = [*question, *(row.alone for row in recorded)]
+        if not source:
+            raise BadInput(f"name the section that the answer rests on with --source; {closest(name, questions)}")
+        answer = writing.write_answer(store, name, questions, read_text(file, text), source)
+        warn(answer)
+        tell(store, store.add_verified_answer(answer), as_json, "is given from now on")
+    return DONE
 
 
-def add_answer(store: Store, flags: Mapping[str, Any]) -> None:
-    asked = [store.named_question(name, flags["collection"]) for name in dict.fromkeys(flags["asked"])]
-    collection = named_collection(store, flags["collection"] or next((row.collection for row in asked), None))
-    questions = [*flags["question"], *(row.alone for row in asked)]
-    if not flags["source"]:
-        raise BadInput(f"name the section that the answer rests on with --source; {closest(collection, questions)}")
-    answer = writing.write_answer(store, collection, questions, read_text(flags), flags["source"])
-    warn(answer)
-    number = store.add_verified_answer(answer)
-    tell(store, number, flags["json"], "is given from now on")
+@app.command
+def accept(
+    number: Number,
+    /,
+    *,
+    question: Questions = (),
+    asked: Asked = (),
+    source: Sources = (),
+    file: File = None,
+    text: Text = None,
+    as_json: Json = False,
+) -> int:
+    """Give an answer again, as it is or with another text or other sections."""
+    at_most_one(file=file, text=text)
+    with open_store() as store:
+        known = store.verified_answer(number)
+        recorded = [store.named_question(name, known.collection) for name in dict.fromkeys(asked)]
+        questions = [*known.questions, *question, *(row.alone for row in recorded)]
+        words = read_text(file, text) if file or text else known.answer
+        sources = source or [section.source for section in known.sections]
+        answer = writing.write_answer(store, known.collection, questions, words, sources, known.id)
+        warn(answer)
+        store.accept_verified_answer(answer)
+        tell(store, known.id, as_json, "is given again")
+    return DONE
 
 
-def accept_answer(store: Store, flags: Mapping[str, Any]) -> None:
-    known = store.verified_answer(flags["number"])
-    asked = [store.named_question(name, known.collection) for name in dict.fromkeys(flags["asked"])]
-    more = [*flags["question"], *(row.alone for row in asked)]
-    text = read_text(flags) if flags["file"] or flags["text"] else known.answer
-    sources = flags["source"] or [section.source for section in known.sections]
-    answer = writing.write_answer(store, known.collection, [*known.questions, *more], text, sources, known.id)
-    warn(answer)
-    store.accept_verified_answer(answer)
-    tell(store, known.id, flags["json"], "is given again")
-
-
-def retire_answer(store: Store, flags: Mapping[str, Any]) -> None:
-    number = flags["number"]
-    store.retire_verified_answer(number)
-    tell(store, number, flags["json"], f"is no longer given; `raydex answers accept {number}` gives it again")
-
-
-ACTIONS = {
-    "list": list_answers,
-    "review": show_changes,
-    "add": add_answer,
-    "accept": accept_answer,
-    "retire": retire_answer,
-}
+@app.command
+def retire(number: Number, /, *, as_json: Json = False) -> int:
+    """Stop giving an answer."""
+    with open_store() as store:
+        store.retire_verified_answer(number)
+        tell(store, number, as_json, f"is no longer given; `raydex answers accept {number}` gives it again")
+    return DONE
 
 
 # ------------------------------------------------------------------------------------------- input
@@ -123,15 +136,14 @@ def named_collection(store: Store, name: str | None) -> str:
     return choose_collection(store.collections(), name or read_configuration().collection)
 
 
-def read_text(flags: Mapping[str, Any]) -> str:
+def read_text(file: Path | None, text: str | None) -> str:
     """Return the answer from --text or --file. Raises BadInput."""
-    text, file = flags["text"], flags["file"]
     if text is not None:
-        return str(text)
+        return text
     if file is None:
         raise BadInput("write the answer as Markdown: --file FILE, --file - for standard input, or --text TEXT")
     try:
-        return sys.stdin.read() if str(file) == "-" else str(file.read_text(encoding="utf-8"))
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"--file is {file}: it can't be read as text ({error})") from error
 
@@ -230,4 +242,4 @@ def as_row(one: writing.ReviewedAnswer) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

@@ -4,20 +4,21 @@ Asks the service that runs from the same RAYDEX_HOME, and says so; without one i
 database. Exit codes: 0 answered, 1 failed, 2 bad input.
 """
 
-import argparse
 import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 import httpx
+from cyclopts import Parameter
 from rich.console import Console
 from rich.markup import escape
 
-from jobs.cli import DONE, BadInput, Words, add_collection, add_json, check_range, command, finish, main, say
+from jobs.cli import DONE, BadInput, check_range, finish, main, say
 from jobs.environment import home, locale_language, open_store, read_configuration, service_key
+from jobs.flags import Json, command
 from jobs.markdown import ShownMarkdown
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
@@ -51,44 +52,41 @@ class ServiceFailed(RuntimeError):
     """The service failed or could not be reached; the message includes its reply."""
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("ask", __doc__)
-    parser.add_argument(
-        "question", nargs="+", action=Words, metavar="QUESTION", help="the question, with or without quotes"
-    )
-    add_collection(parser, "collection to ask (default: the one set by `raydex default`, else the only one)")
-    parser.add_argument("-k", type=int, help="number of hits to use for the answer (default 5)")
-    parser.add_argument("--url", help="service to ask (default: the last one started in RAYDEX_HOME, if any)")
-    parser.add_argument("--key", help="API key of the service (default: RAYDEX_KEY)")
-    parser.add_argument(
-        "--follow",
-        action="store_true",
-        help="print the hits, the model's progress and each sentence, with timestamps in seconds",
-    )
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
-    if not args.question.strip():
+def run(
+    *words: Annotated[str, Parameter("question", help="the question, in quotes or not")],
+    collection: Annotated[
+        str | None, Parameter(help="collection to ask (default: the one set by `raydex default`, else the only one)")
+    ] = None,
+    k: Annotated[int | None, Parameter("-k", help="number of hits to answer from (default: 5)")] = None,
+    url: Annotated[
+        str | None, Parameter(help="service to ask (default: the one of RAYDEX_HOME that was started last, if any)")
+    ] = None,
+    key: Annotated[str | None, Parameter(help="API key of the service (default: RAYDEX_KEY)")] = None,
+    follow: Annotated[
+        bool, Parameter(help="print the hits, the progress of the model and each sentence, with the seconds")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    asked = " ".join(words)
+    if not asked.strip():
         raise BadInput("the question is empty")
-    check_range("-k", args.k, 1, MOST_HITS)
+    check_range("-k", k, 1, MOST_HITS)
     language = locale_language()
-    question = {"question": args.question, "collection": args.collection, "k": args.k}
+    question = {"question": asked, "collection": collection, "k": k}
     question |= {"language": language} if language else {}
-    tell = Follower() if args.follow else say_status
-    if url := args.url or running_service():
+    tell = Follower() if follow else say_status
+    if url := url or running_service():
         say(f"asking the service at {url}")
-        reply = ask_service(url, question, args.key or service_key(), tell)
+        reply = ask_service(url, question, key or service_key(), tell)
     else:
         say(f"no service of {home()} is running: answering in this process, which takes longer")
         reply = ask_here(question, tell)
     if isinstance(tell, Follower):
         tell.end()
-    if args.json:
+    if as_json:
         finish(reply, True, "")
     else:
-        show(reply, choose_language(find_language(args.question), language))
+        show(reply, choose_language(find_language(asked), language))
     return DONE
 
 
@@ -282,5 +280,8 @@ def remark(citation: Mapping[str, Any], reply: Mapping[str, Any], language: str)
     return "".join(f" · {say_beside(name, language)}" for name in names)
 
 
+app = command("ask", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

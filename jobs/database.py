@@ -3,19 +3,15 @@
 Other commands on this machine find it automatically; the jobs of a Ray cluster need the URL.
 """
 
-import argparse
 import signal
 
-from jobs.cli import DONE, command, main, say
+from jobs.cli import DONE, main, say
 from jobs.environment import home
+from jobs.flags import command
 from pipelines import embedded
 
 
-def arguments() -> argparse.ArgumentParser:
-    return command("database", __doc__)
-
-
-def run(_args: argparse.Namespace) -> int:
+def run() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with embedded.run_postgres(home()) as url:
@@ -27,5 +23,8 @@ def run(_args: argparse.Namespace) -> int:
     return DONE
 
 
+app = command("database", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

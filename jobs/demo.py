@@ -5,7 +5,6 @@ language model that it finds on this machine. Without --site it crawls Raydex's 
 as HTML), served on loopback.
 """
 
-import argparse
 import contextlib
 import os
 import re
@@ -17,14 +16,16 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
 from urllib.parse import urlsplit
 
 import httpx
+from cyclopts import Parameter
 
-from jobs.cli import DONE, NEEDS_A_LOOK, command, main, say
+from jobs.cli import DONE, NEEDS_A_LOOK, main, say
 from jobs.documentation import serve_documentation
 from jobs.environment import child_environment, open_database, variables
+from jobs.flags import NoLLM, command
 from pipelines.indexing.building.pools import HERE_PAGES
 from pipelines.llm.servers import find_llm
 
@@ -40,42 +41,39 @@ class DemoFailed(RuntimeError):
     """A command of the demo ended with an error; its own message is above."""
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("demo", __doc__)
-    parser.add_argument("--site", metavar="URL", help="crawl this site instead of Raydex's own documentation")
-    parser.add_argument("--question", help="question to ask")
-    parser.add_argument("--max-pages", type=int, default=200, help="index at most this many pages of --site (200)")
-    parser.add_argument("--port", type=int, default=SERVE_PORT, help="port of the service (default 8000)")
-    parser.add_argument("--once", action="store_true", help="stop after the first answer")
-    parser.add_argument("--no-llm", action="store_true", help="quote the documentation, without any language model")
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+def run(
+    *,
+    site: Annotated[str | None, Parameter(help="crawl this site instead of the documentation of Raydex")] = None,
+    question: Annotated[str | None, Parameter(help="question to ask")] = None,
+    max_pages: Annotated[int, Parameter(help="index at most so many pages of --site")] = 200,
+    port: Annotated[int, Parameter(help="port of the service")] = SERVE_PORT,
+    once: Annotated[bool, Parameter(help="stop after the first answer")] = False,
+    no_llm: NoLLM = None,
+) -> int:
     _catch_signals()
-    began, base = time.perf_counter(), f"http://127.0.0.1:{args.port}"
-    llm = find_model(args.no_llm)
+    began, base = time.perf_counter(), f"http://127.0.0.1:{port}"
+    llm = find_model(bool(no_llm))
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(open_database())
         say("database is up")
-        site = args.site or stack.enter_context(serve_documentation(PACKED if PACKED.is_dir() else ROOT))
-        host, collection = urlsplit(site), collection_of(args.site)
+        address = site or stack.enter_context(serve_documentation(PACKED if PACKED.is_dir() else ROOT))
+        host, collection = urlsplit(address), collection_of(site)
         environment = child_environment(DATABASE_URL=url, RAYDEX_COLLECTION=collection, **llm)
         messages = stack.enter_context(tempfile.TemporaryFile("w+"))
-        service = stack.enter_context(run_service(environment, args.port, messages))
-        say(f"indexing {site} into the collection {collection}")
-        scope = ["--max-pages", str(args.max_pages)] if args.site else []
+        service = stack.enter_context(run_service(environment, port, messages))
+        say(f"indexing {address} into the collection {collection}")
+        scope = ["--max-pages", str(max_pages)] if site else []
         scope += ["--allow-private"] * (host.hostname in ("127.0.0.1", "::1", "localhost"))
-        few = not args.site or args.max_pages <= HERE_PAGES  # embedding them takes less time than starting actors
-        moved = ["--max-delete-ratio", "1"]  # pages under an earlier port of the site may be deleted
-        words = ["index", site, "--collection", collection, *scope, *moved, *["--no-ray"] * few]
+        few = not site or max_pages <= HERE_PAGES  # embedded sooner than actors start
+        moved = ["--max-delete-ratio", "1"]  # the pages of a port that the site has left are no loss
+        words = ["index", address, "--collection", collection, *scope, *moved, *["--no-ray"] * few]
         run_command(environment, *words, service=service, messages=messages)
         wait_until_ready(service, f"{base}/health/ready", messages)
         print(flush=True)
-        run_command(environment, "ask", args.question or (ANY_QUESTION if args.site else OWN_QUESTION), "--url", base)
-        print(farewell(args.port, time.perf_counter() - began), flush=True)
-        if not args.once:
-            with contextlib.suppress(KeyboardInterrupt):  # the normal way to end the demo
+        run_command(environment, "ask", question or (ANY_QUESTION if site else OWN_QUESTION), "--url", base)
+        print(farewell(port, time.perf_counter() - began), flush=True)
+        if not once:
+            with contextlib.suppress(KeyboardInterrupt):  # the way to end a demo
                 service.wait()
             say("stopping")
     return DONE
@@ -191,5 +189,8 @@ def _catch_signals() -> None:
         signal.signal(number, signal.default_int_handler)
 
 
+app = command("demo", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

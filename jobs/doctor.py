@@ -5,7 +5,6 @@ if its data exists, and stopped again. Ray is started in a separate process, and
 short answers. Exit code 1 if a check failed.
 """
 
-import argparse
 import contextlib
 import platform
 from collections.abc import Iterator
@@ -13,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from jobs import environment
-from jobs.cli import DONE, FAILED, add_json, command, finish, main
+from jobs.cli import DONE, FAILED, finish, main
+from jobs.flags import Json, command
 from pipelines.diagnosis import Check, Finding, failed, fine, run_check, warning
 
 if TYPE_CHECKING:
@@ -22,24 +22,18 @@ if TYPE_CHECKING:
     from pipelines.llm.servers import FoundLLM
 
 QUICK_S, DATABASE_S, MODEL_S, RAY_S, LLM_S = 10.0, 75.0, 120.0, 90.0, 300.0
-WIDTH = 12  # width of the column of check names
+WIDTH = 12  # of the names of most checks
+NOTE = "A check that takes longer than its limit (10 s to 5 minutes) fails."
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("doctor", __doc__)
-    parser.epilog = "A check that takes longer than its limit (10 s to 5 minutes) fails; none waits for ever."
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+def run(*, as_json: Json = False) -> int:
     results: list[dict[str, str]] = []
     with contextlib.ExitStack() as stack:
         for check in list_checks(stack):
-            run_check(check, partial(report, results, check.name, args.json))
+            run_check(check, partial(report, results, check.name, as_json))
     states = [result["state"] for result in results]
     counts = {state: states.count(state) for state in ("ok", "warn", "failed")}
-    finish({"checks": results, **counts}, args.json, summarise(counts))
+    finish({"checks": results, **counts}, as_json, summarise(counts))
     return FAILED if counts["failed"] else DONE
 
 
@@ -132,5 +126,8 @@ def check_settings(problem: str) -> Iterator[Finding]:
     )
 
 
+app = command("doctor", __doc__, run, note=NOTE)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

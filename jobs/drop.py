@@ -5,13 +5,16 @@ evaluations are kept, unless --with-questions. Exit codes: 0 deleted, 1 not conf
 holds it.
 """
 
-import argparse
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from typing import Annotated
 
-from jobs.cli import DONE, FAILED, BadInput, add_json, add_name, add_wait, command, finish, main, say
+from cyclopts import Parameter
+
+from jobs.cli import DONE, FAILED, BadInput, finish, main, say
 from jobs.environment import home, open_store
+from jobs.flags import Json, Name, Wait, command
 from pipelines.indexing.lock import hold_collection
 from pipelines.lexical import remove_lexical_folders
 
@@ -20,33 +23,29 @@ ONE = {"pages": "page", "indexes": "index", "chunks": "chunk", "runs": "run", "q
        "evaluations": "evaluation", "verified_answers": "verified answer"}  # fmt: skip
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("drop", __doc__)
-    add_name(parser)
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument("--with-questions", action="store_true",
-                        help="delete its questions, feedback and evaluations too")  # fmt: skip
-    add_wait(parser)
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+def run(
+    collection: Name,
+    *,
+    yes: Annotated[bool, Parameter(help="do not ask")] = False,
+    with_questions: Annotated[bool, Parameter(help="delete its questions, feedback and evaluations too")] = False,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> int:
     with open_store() as store, ExitStack() as holding:
-        is_default = bool(store.find_collection(args.collection)["is_default"])
-        names = [args.collection, *store.copies(args.collection)]
+        is_default = bool(store.find_collection(collection)["is_default"])
+        names = [collection, *store.copies(collection)]
         for name in names:
-            holding.enter_context(hold_collection(store, name, args.wait, say))
+            holding.enter_context(hold_collection(store, name, wait, say))
         contents = store.contents(names)
-        kept = {} if args.with_questions else {name: contents.pop(name) for name in ASKED}
-        if not args.yes:
-            say(summary_of_deletion(args.collection, contents, kept, len(names) - 1, is_default))
-            if not _confirmed(args.collection):
+        kept = {} if with_questions else {name: contents.pop(name) for name in ASKED}
+        if not yes:
+            say(summary_of_deletion(collection, contents, kept, len(names) - 1, is_default))
+            if not _confirmed(collection):
                 say("nothing is deleted")
                 return FAILED
-        remove_lexical_folders(home(), store.url, store.drop(names, args.with_questions))
-    summary = {"collection": args.collection, "deleted": contents, "kept": kept, "was_default": is_default}
-    finish(summary, args.json, f"deleted collection {args.collection}: {_listed(contents)}")
+        remove_lexical_folders(home(), store.url, store.drop(names, with_questions))
+    summary = {"collection": collection, "deleted": contents, "kept": kept, "was_default": is_default}
+    finish(summary, as_json, f"deleted collection {collection}: {_listed(contents)}")
     return DONE
 
 
@@ -78,5 +77,8 @@ def _listed(counts: Mapping[str, int]) -> str:
     )
 
 
+app = command("drop", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

@@ -5,13 +5,16 @@ Resumes an interrupted evaluation of the same questions, index and settings. Exi
 counted), 1 failed (every question did, or no language model replied), 2 bad input, 4 a score is below --at-least.
 """
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Group, Parameter
 
 from jobs import cli
 from jobs.environment import open_store, ray_address, read_configuration
+from jobs.flags import RUNNING, AtOnce, Fresh, Json, Workers, command
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.settings import AnswerSettings, all_agents, change
 from pipelines.evaluation.dataset import Example, count_left_out, name_datasets, read_datasets, sample
@@ -30,38 +33,15 @@ MOST = 100  # maximum hits of one search
 NO_JUDGE = "none"
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = cli.command("evaluate", __doc__)
-    cli.add_collection(parser, "default: the only one")
-    dataset = "questions as JSONL, a JSON array or CSV; several: --dataset A --dataset B"
-    parser.add_argument("--dataset", type=Path, required=True, action="append", help=dataset)
-    parser.add_argument("--k", default=KS, help=f"numbers of hits to score, comma-separated (default {KS})")
-    parser.add_argument("--limit", type=int, help="ask only this many questions, sampled with --seed")
-    parser.add_argument("--seed", type=int, default=0, help="seed of --limit and of the intervals")
-    answers = parser.add_argument_group("answers")
-    answers.add_argument("--answers", action="store_true", help="answer each question too, and score the answers")
-    judge = "its model judges the answers, with one call per answer (default: none)"
-    answers.add_argument("--judge", metavar="AGENT", help=judge)
-    dimensions = "dimensions to judge, comma-separated; NAME=FILE gives a prompt (default: quality if there is a judge)"
-    answers.add_argument("--dimensions", help=dimensions)
-    check = "check the judge too: is it swayed by the order, length or author of answers, and do people agree with it?"
-    answers.add_argument("--check-judge", action="store_true", help=check)
-    grades = "with --check-judge: graded answers as JSONL, {question, answer, reference, grade}; grade is 1 to 5"
-    answers.add_argument("--grades", type=Path, metavar="FILE", help=grades)
-    component = (
-        "also answer each question from its reference section: twice the calls, for a score independent of retrieval"
-    )
-    answers.add_argument("--component", action=argparse.BooleanOptionalAction, default=False, help=component)
-    without = "answer without the answers that people wrote (`raydex answers`)"
-    answers.add_argument("--without-verified", action="store_true", help=without)
-    floor = "exit 4 if this score is lower, such as claims_supported=0.85 or mrr=0.4; repeatable"
-    parser.add_argument("--at-least", action="append", default=[], metavar="SCORE=X", help=floor)
-    running = parser.add_argument_group("running")
-    cli.add_asking(running)
-    out = "write results.json, questions.jsonl and, with --answers, answers.md there"
-    running.add_argument("--out", type=Path, metavar="FOLDER", help=out)
-    cli.add_json(parser)
-    return parser
+ANSWERS = Group("Answers", sort_key=2)
+DATASET = "questions as JSONL, a JSON array or CSV; several: --dataset A --dataset B"
+JUDGE = "the agent whose model judges the answers, with a call for each (default: nobody)"
+DIMENSIONS = "what is judged, by commas; NAME=FILE: a prompt (default: quality if there is a judge)"
+CHECK = "check the judge too: do order, length or author of answers sway it, and do people agree with it?"
+GRADES = "with --check-judge: graded answers as JSONL, {question, answer, reference, grade}; grade is 1 to 5"
+COMPONENT = "answer each question from its reference section too: twice the calls, a score that retrieval can't spoil"
+FLOOR = "exit 4 if this score is lower, such as claims_supported=0.85 or mrr=0.4; repeatable"
+OUT = "write results.json, questions.jsonl and, with --answers, answers.md there"
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -99,55 +79,81 @@ def read_questions(
     return examples, left
 
 
-def run(args: argparse.Namespace) -> int:
-    settings, ks = read_configuration(), numbers(args.k)
-    cli.check_range("--limit", args.limit, 1)
-    cli.check_range("--workers", args.workers, 0)
-    cli.check_range("--at-once", args.at_once, 0)
-    cli.check_range("--seed", args.seed, 0)
-    for flag in ("judge", "dimensions", "check-judge", "component", "without-verified"):
-        if getattr(args, flag.replace("-", "_")) and not args.answers:
+def run(
+    *,
+    dataset: Annotated[list[Path], Parameter(help=DATASET)],
+    collection: Annotated[str | None, Parameter(help="the collection to ask (default: the only one)")] = None,
+    k: Annotated[str, Parameter(help="numbers of hits to score, separated by commas")] = KS,
+    limit: Annotated[int | None, Parameter(help="ask only this many of the questions, drawn by --seed")] = None,
+    seed: Annotated[int, Parameter(help="seed of --limit and of the intervals")] = 0,
+    at_least: Annotated[tuple[str, ...], Parameter(help=FLOOR)] = (),
+    answers: Annotated[bool, Parameter(group=ANSWERS, help="answer each question too, and score the answers")] = False,
+    judge: Annotated[str | None, Parameter(group=ANSWERS, help=JUDGE)] = None,
+    dimensions: Annotated[str | None, Parameter(group=ANSWERS, help=DIMENSIONS)] = None,
+    check_the_judge: Annotated[bool, Parameter("--check-judge", group=ANSWERS, help=CHECK)] = False,
+    grades: Annotated[Path | None, Parameter(group=ANSWERS, help=GRADES)] = None,
+    component: Annotated[bool, Parameter(group=ANSWERS, negative="--no-component", help=COMPONENT)] = False,
+    without_verified: Annotated[
+        bool, Parameter(group=ANSWERS, help="answer without the answers that people wrote (`raydex answers`)")
+    ] = False,
+    fresh: Fresh = False,
+    workers: Workers = 0,
+    at_once: AtOnce = 0,
+    out: Annotated[Path | None, Parameter(group=RUNNING, help=OUT)] = None,
+    as_json: Json = False,
+) -> int:
+    settings, ks = read_configuration(), numbers(k)
+    cli.check_range("--limit", limit, 1)
+    cli.check_range("--workers", workers, 0)
+    cli.check_range("--at-once", at_once, 0)
+    cli.check_range("--seed", seed, 0)
+    of_answers = {"judge": judge, "dimensions": dimensions, "check-judge": check_the_judge, "component": component}
+    for flag, given in {**of_answers, "without-verified": without_verified}.items():
+        if given and not answers:
             raise cli.BadInput(f"--{flag} needs --answers: without them only hits are measured")
-    if args.grades and not args.check_judge:
+    if grades and not check_the_judge:
         raise cli.BadInput("--grades needs --check-judge: grades are what a judge is compared with")
-    graded = read_graded(args.grades) if args.grades else ()
-    if args.without_verified:
+    graded = read_graded(grades) if grades else ()
+    if without_verified:
         settings = change(settings, {"verified.enabled": False})
-    if args.out:
-        cli.make_folder("--out", args.out)
-    examples, left = read_questions(args.dataset, args.limit, args.seed, args.answers)
-    dimensions = parse_dimensions(args.dimensions or "quality")
-    judge = choose_judge(args.judge, bool(args.dimensions or args.check_judge), settings)
-    judged = [dimension.name for dimension in dimensions] if judge else []
-    floors = read_floors(args.at_least, score_names(ks, args.answers, judged, args.component))
-    options = EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address())
+    if out:
+        cli.make_folder("--out", out)
+    examples, left = read_questions(dataset, limit, seed, answers)
+    judged_by = parse_dimensions(dimensions or "quality")
+    judging = choose_judge(judge, bool(dimensions or check_the_judge), settings)
+    judged = [dimension.name for dimension in judged_by] if judging else []
+    floors = read_floors(at_least, score_names(ks, answers, judged, component))
+    options = EvaluationOptions(fresh, workers, at_once, ray_address())
     with open_store() as store:
-        collection = choose_collection(store.collections(), args.collection or settings.collection)
-        plan = EvaluationPlan(collection, ks, args.answers, args.seed, args.component, judge, dimensions)
+        asked = choose_collection(store.collections(), collection or settings.collection)
+        plan = EvaluationPlan(asked, ks, answers, seed, component, judging, judged_by)
         result = evaluate(
-            store, settings, examples, plan, dataset=name_datasets(args.dataset), options=options, progress=cli.say
+            store, settings, examples, plan, dataset=name_datasets(dataset), options=options, progress=cli.say
         )
         checks = (
             check_judge(
                 store, settings, examples, plan, result["evaluation"], graded, options=options, progress=cli.say
             )
-            if args.check_judge
+            if check_the_judge
             else []
         )
-        if args.out:
+        if out:
             rows = store.evaluated_questions(result["evaluation"])
-            write_results(args.out, result, per_question(examples, rows, plan))
+            write_results(out, result, per_question(examples, rows, plan))
     verdicts = judge_floors([{"name": result["dataset"], "error": None, "scores": flatten_scores(result)}], floors)
     gate = [asdict(verdict) | {"passed": verdict.passed} for verdict in verdicts]
     result |= {"left_out": left}
     result |= {"judge_check": [asdict(check) for check in checks]} if checks else {}
     cli.finish(
         result | ({"gate": gate} if gate else {}),
-        args.json,
+        as_json,
         "\n".join([as_text(result), *as_table(checks), *(f"gate {v}" for v in verdicts)]),
     )
     return cli.DONE if all(verdict.passed for verdict in verdicts) else cli.NOT_ACCEPTED
 
 
+app = command("evaluate", __doc__, run)
+
+
 if __name__ == "__main__":
-    cli.main(arguments(), run)
+    cli.main(app)

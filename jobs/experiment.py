@@ -5,15 +5,16 @@ configuration is shown with its error and does not stop the others. Exit codes: 
 did), 2 bad input, 4 the gate (--fail-below, --at-least) did not pass.
 """
 
-import argparse
-import contextlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
 
 from jobs import cli
 from jobs.environment import home, indexing_options, open_store, ray_address, read_configuration
+from jobs.flags import RUNNING, AtOnce, Fresh, Json, Workers, command
 from pipelines.evaluation.dataset import describe_dataset, name_datasets, read_datasets
 from pipelines.evaluation.experiments import gate, table
 from pipelines.evaluation.experiments.comparison import check_names, main_metric
@@ -26,44 +27,18 @@ from pipelines.evaluation.metrics import score_names
 from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.settings import ReindexOptions
 
-
-def arguments() -> argparse.ArgumentParser:
-    parser = cli.command("experiment", __doc__)
-    parser.add_argument("file", type=Path, help="sweep file (benchmarks/sweeps/*.yaml)")
-    parser.add_argument("--out", type=Path, help="folder of report.html and results.json (default: in RAYDEX_HOME)")
-    parser.add_argument("--metric", help="metric to rank runs by (default: retrieval_score at the largest k ≤ 9)")
-    parser.add_argument(
-        "--write", type=Path, metavar="PAGE.md", help="write the table into this page, between its markers"
-    )
-    parser.add_argument(
-        "--prices", type=Path, metavar="FILE", help="prices of models, which override the built-in ones"
-    )
-    gating = parser.add_argument_group("gate")
-    gating.add_argument("--baseline", metavar="RUN", help="compare with this run, or with an earlier results.json")
-    gating.add_argument("--fail-below", type=how_far, metavar="X", help="exit 4 if a run scores more than X below it")
-    floor = "exit 4 if a score of a run is lower, such as claims_supported=0.85; repeatable"
-    gating.add_argument("--at-least", action="append", default=[], metavar="SCORE=X", help=floor)
-    gating.add_argument(
-        "--candidate",
-        dest="challenger",
-        default="",
-        metavar="RUN",
-        help="judge only this run (default: all; with --fail-below all but the baseline)",
-    )
-    running = parser.add_argument_group("running")
-    cli.add_asking(running)
-    running.add_argument("--drop-indexes", action="store_true", help="drop the collection's experiment indexes")
-    running.add_argument("--dry-run", action="store_true", help="print what would be measured, do nothing")
-    cli.add_json(parser)
-    return parser
+GATE = Group("Gate", sort_key=2)
+METRIC = "what runs are ranked by (default: retrieval_score at the largest k ≤ 9)"
+BASELINE = "compare with this run, or with an earlier results.json"
+FLOOR = "exit 4 if a score of a run is lower, such as claims_supported=0.85; repeatable"
+CANDIDATE = "judge only this run (default: all; with --fail-below all but the baseline)"
 
 
-def how_far(text: str) -> float:
-    """Return the X of --fail-below without its sign: how far a score may drop. Raises ArgumentTypeError."""
-    with contextlib.suppress(ValueError):
-        if math.isfinite(value := abs(float(text))):
-            return value
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number: give how far a score may fall, such as 0.02")
+def how_far(fall: float | None) -> float | None:
+    """Return the X of --fail-below without its sign: how far a score may fall. Raises BadInput."""
+    if fall is not None and not math.isfinite(fall):
+        raise cli.BadInput(f"--fail-below is {fall}: give how far a score may fall, such as 0.02")
+    return None if fall is None else abs(fall)
 
 
 def read_baseline(baseline: str | None, sweep: Sweep) -> dict[str, Any] | None:
@@ -92,45 +67,73 @@ def check_places(name: str, out: Path | None, page: Path | None, make: bool) -> 
             cli.make_folder(flag, folder)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(
+    file: Annotated[Path, Parameter(help="sweep file (benchmarks/sweeps/*.yaml)")],
+    /,
+    *,
+    out: Annotated[
+        Path | None, Parameter(help="folder of report.html and results.json (default: in RAYDEX_HOME)")
+    ] = None,
+    metric: Annotated[str | None, Parameter(help=METRIC)] = None,
+    write: Annotated[Path | None, Parameter(help="put the table into this page, between its marks")] = None,
+    prices: Annotated[Path | None, Parameter(help="prices of models; they replace the known ones")] = None,
+    baseline: Annotated[str | None, Parameter(group=GATE, help=BASELINE)] = None,
+    fail_below: Annotated[
+        float | None, Parameter(group=GATE, help="exit 4 if a run scores more than this below the baseline")
+    ] = None,
+    at_least: Annotated[tuple[str, ...], Parameter(group=GATE, help=FLOOR)] = (),
+    challenger: Annotated[str, Parameter("--candidate", group=GATE, help=CANDIDATE)] = "",
+    fresh: Fresh = False,
+    workers: Workers = 0,
+    at_once: AtOnce = 0,
+    drop_indexes: Annotated[
+        bool, Parameter(group=RUNNING, help="drop the collection's indexes of experiments at the end")
+    ] = False,
+    dry_run: Annotated[bool, Parameter(group=RUNNING, help="print what would be measured, do nothing")] = False,
+    as_json: Json = False,
+) -> int:
+    most_fall = how_far(fail_below)
     environment = read_configuration().model_dump()
-    sweep = read_sweep(args.file, environment)
-    # Check first everything that could otherwise fail after all the measuring.
-    check_places(sweep.name, args.out, args.write, make=not args.dry_run)
-    check_gate(args.baseline, args.fail_below, args.challenger, args.at_least)
-    check_names(sweep, args.metric, args.challenger)
+    sweep = read_sweep(file, environment)
+    # What would otherwise fail when everything is measured is checked first.
+    check_places(sweep.name, out, write, make=not dry_run)
+    check_gate(baseline, most_fall, challenger, at_least)
+    check_names(sweep, metric or "", challenger)
     names = score_names(sweep.ks, sweep.answers, sweep.dimensions if sweep.judge else ())
-    floors = gate.read_floors(args.at_least, names)
-    earlier = read_baseline(args.baseline, sweep)
+    floors = gate.read_floors(at_least, names)
+    earlier = read_baseline(baseline, sweep)
     examples = read_datasets(sweep.datasets)
     if earlier:
         gate.check_same_questions(earlier, describe_dataset(name_datasets(sweep.datasets), examples))
     options = ExperimentOptions(
-        metric=args.metric or main_metric(sweep.ks),
-        baseline="" if earlier else args.baseline or "",
+        metric=metric or main_metric(sweep.ks),
+        baseline="" if earlier else baseline or "",
         environment=environment,
-        prices=load_prices(args.prices),
-        evaluation=EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address()),
+        prices=load_prices(prices),
+        evaluation=EvaluationOptions(fresh, workers, at_once, ray_address()),
         explain=lambda error: cli.describe_error(error)[0],
     )
     reindexing = ReindexOptions(**indexing_options())
     with open_store() as store:
         indexes = SweepIndexes(store, sweep.collection, home(), reindexing, cli.say)
-        if args.dry_run:
-            cli.finish(plan := plan_experiment(store, sweep, examples, indexes), args.json, table.plan_as_text(plan))
+        if dry_run:
+            cli.finish(plan := plan_experiment(store, sweep, examples, indexes), as_json, table.plan_as_text(plan))
             return cli.DONE
         found = run_experiment(store, sweep, examples, indexes, options, cli.say)
-        if args.drop_indexes:
+        if drop_indexes:
             cli.say(f"dropped: {', '.join(indexes.drop()) or 'nothing'}")
-    results = gate.judge_runs(found, earlier, args.fail_below, args.challenger, floors)
-    summary = write_report(args.out or home() / "experiments" / table.file_name(sweep.name), found, results)
-    if args.write:
-        table.write_into_page(args.write, sweep.name, table.as_markdown(found))
+    results = gate.judge_runs(found, earlier, most_fall, challenger, floors)
+    summary = write_report(out or home() / "experiments" / table.file_name(sweep.name), found, results)
+    if write:
+        table.write_into_page(write, sweep.name, table.as_markdown(found))
     cli.say("\n".join([table.as_text(found), *(f"gate {result}" for result in results)]))
-    cli.finish(summary, args.json, summary["report"])
+    cli.finish(summary, as_json, summary["report"])
     judged = cli.DONE if all(result.passed for result in results) else cli.NOT_ACCEPTED
     return cli.FAILED if summary["num_failed"] == len(found["runs"]) else judged
 
 
+app = command("experiment", __doc__, run)
+
+
 if __name__ == "__main__":
-    cli.main(arguments(), run)
+    cli.main(app)

@@ -4,15 +4,17 @@ With --out it writes a report for a browser and the same data as JSON. Without -
 questions. Exit codes: 0 done, 1 failed, 2 bad input.
 """
 
-import argparse
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from jobs.cli import DONE, BadInput, Messages, add_json, add_name, check_range, command, finish, main, make_folder
+from cyclopts import Parameter
+
+from jobs.cli import DONE, BadInput, Messages, check_range, finish, main, make_folder
 from jobs.environment import open_store, read_configuration
+from jobs.flags import Json, command
 from pipelines.insights.changed import changed_answers
 from pipelines.insights.gaps import describe_gap
 from pipelines.insights.insights import Period, embedders_of, gather_insights
@@ -23,48 +25,51 @@ SHOWN = 5
 OUT = "a folder for insights.html and insights.json, or the name of one file (.html or .json)"
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("insights", __doc__)
-    add_name(parser, "only questions to this collection (default: to all)")
-    parser.add_argument("--days", type=float, metavar="N", help="only the last N days")
-    parser.add_argument("--since", type=read_time, metavar="DATE", help="only from this day or time (UTC) on")
-    parser.add_argument("--until", type=read_time, metavar="DATE", help="only before this day or time (UTC)")
-    changed = "list answers whose cited sections have changed since"
-    parser.add_argument("--changed-answers", action="store_true", help=changed)
-    parser.add_argument("--out", type=Path, help=OUT)
-    add_json(parser)
-    return parser
-
-
-def read_time(text: str) -> datetime:
-    """Return a day or time in ISO 8601 format, in UTC unless it has a time zone."""
+def read_time(flag: str, text: str | None) -> datetime | None:
+    """Return a day or time of ISO 8601, in UTC unless it says otherwise; None if the flag was not given."""
+    if text is None:
+        return None
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day: write 2026-01-31, or 2026-01-31T12:00") from error
+        raise BadInput(f"{flag} is {text!r}: write a day such as 2026-01-31, or 2026-01-31T12:00") from error
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(
+    collection: Annotated[str | None, Parameter(help="only questions to this collection (default: to all)")] = None,
+    *,
+    days: Annotated[float | None, Parameter(help="only the last N days")] = None,
+    since: Annotated[str | None, Parameter(help="only from this day or time (UTC) on")] = None,
+    until: Annotated[str | None, Parameter(help="only before this day or time (UTC)")] = None,
+    changed: Annotated[
+        bool, Parameter("--changed-answers", help="answers whose cited sections have changed since")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        Parameter(help=OUT),
+    ] = None,
+    as_json: Json = False,
+) -> int:
     started = time.monotonic()
-    check_range("--days", args.days, 0.01, 36_500)
-    period = Period.of(args.days, args.since, args.until)
-    if args.changed_answers:
-        if args.out:
+    check_range("--days", days, 0.01, 36_500)
+    period = Period.of(days, read_time("--since", since), read_time("--until", until))
+    if changed:
+        if out:
             raise BadInput("--out writes the whole report: leave it out, or --changed-answers")
         with open_store() as store:
-            changed = changed_answers(store, period, args.collection)
-        finish(changed, args.json, describe_changed(changed))
+            found = changed_answers(store, period, collection)
+        finish(found, as_json, describe_changed(found))
         return DONE
-    if args.out:
-        check_out(args.out)
+    if out:
+        check_out(out)
     with open_store() as store, Messages() as messages:
-        insights = gather_insights(store, embedders_of(store, read_configuration()), period, args.collection, messages)
-        view = insights.view(args.collection or "")
-        written = write_report(args.out, insights) if args.out else []
+        insights = gather_insights(store, embedders_of(store, read_configuration()), period, collection, messages)
+        view = insights.view(collection or "")
+        written = write_report(out, insights) if out else []
     seconds = time.monotonic() - started
     summary = {**view, "written": [str(path) for path in written], "took": round(seconds, 1)}
-    finish(summary, args.json, describe(summary))
+    finish(summary, as_json, describe(summary))
     return DONE
 
 
@@ -145,5 +150,8 @@ def _seconds(quantiles: Mapping[str, float | None]) -> str:
     return "no measured time" if p50 is None or p95 is None else f"{p50:.2f} s (median), {p95:.2f} s (95 %)"
 
 
+app = command("insights", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

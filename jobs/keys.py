@@ -3,69 +3,80 @@
 A key is printed once; the database stores only its hash.
 """
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Annotated, Literal
 
-from jobs.cli import DONE, add_json, command, finish, main, say
+from cyclopts import Parameter
+
+from jobs.cli import DONE, finish, main, say
 from jobs.environment import open_store
-from pipelines.store import CHANGES, SCOPES, BadKey, Key, Store
+from jobs.flags import Json, command
+from pipelines.store import CHANGES, BadKey, Key
+
+app = command("keys", __doc__)
+
+ALLOWS = "what the key allows (default: query; admin includes it)"
+ORIGIN = "of the pages that may hold the key, such as https://docs.example.com"
+ASKS = "what the publishable key may ask (default: all collections), or whose changes the key announces"
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("keys", __doc__)
-    actions = parser.add_subparsers(dest="action", required=True)
-    create = actions.add_parser("create", help="create a key and print it; it can't be shown again")
-    create.add_argument("name", help="unique name, used in lists and records and to revoke the key")
-    allows = "what the key allows (default query; admin includes it)"
-    create.add_argument("--scope", action="append", choices=SCOPES, help=allows)
-    pages = "a key for web pages, where everyone can read it: it can only ask"
-    create.add_argument("--publishable", action="store_true", help=pages)
-    create.add_argument(
-        "--origin", action="append", help="an origin of the pages that may use it, such as https://docs.example.com"
-    )
-    asks = "a collection that a publishable key may ask (default: all), or whose changes the key may announce"
-    create.add_argument("--collection", action="append", help=asks)
-    create.add_argument("--rate", type=int, help="requests per minute, 0: no limit (default: the service's)")
-    create.add_argument("--expires-days", type=float, help="days until the key expires (default: never)")
-    add_json(create)
-    add_json(actions.add_parser("list", help="list all keys, without their secrets"))
-    secret = actions.add_parser(
-        "secret", help="create and print the secret that signs announced changes of a collection"
-    )
-    secret.add_argument("name", help="name of the collection; its previous secret becomes invalid")
-    add_json(secret)
-    revoke = actions.add_parser("revoke", help="revoke a key; the service refuses it within a few seconds")
-    revoke.add_argument("name", help="name of the key")
-    add_json(revoke)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+@app.command
+def create(
+    name: Annotated[str, Parameter(help="unique name, used in lists and records and to revoke the key")],
+    /,
+    *,
+    scope: Annotated[tuple[Literal["query", "changes", "admin"], ...], Parameter(help=ALLOWS)] = (),
+    publishable: Annotated[bool, Parameter(help="a key for pages, which everyone may read: only asks")] = False,
+    origin: Annotated[tuple[str, ...], Parameter(help=ORIGIN)] = (),
+    collection: Annotated[tuple[str, ...], Parameter(help=ASKS)] = (),
+    rate: Annotated[int | None, Parameter(help="requests per minute, 0: no limit (default: the service's)")] = None,
+    expires_days: Annotated[float | None, Parameter(help="days until the key expires (default: never)")] = None,
+    as_json: Json = False,
+) -> int:
+    """Create a key and print it; it can't be shown again."""
     with open_store() as store:
-        if args.action == "create":
-            check_flags(args.publishable, args.origin or (), args.scope or ())
-            key, token = store.create_key(
-                args.name,
-                args.scope or ["query"],
-                args.rate,
-                args.expires_days,
-                origins=args.origin or (),
-                collections=args.collection or (),
-            )
-            print_new(key, token, as_json=args.json)
-            note_missing(key, [row["name"] for row in store.collections()])
-        elif args.action == "secret":
-            store.find_collection(args.name)
-            made = store.make_announcing_secret(args.name)
-            finish({"collection": args.name, "secret": made}, args.json, str(made))
-            say("This is the only time the secret is shown; docs/freshness.md says how to sign with it.")
-        elif args.action == "revoke":
-            key = store.revoke_key(args.name)
-            finish(_fields(key), args.json, summary_of_key(key))
-        else:
-            list_keys(store, as_json=args.json)
+        check_flags(publishable, origin, scope)
+        scopes = scope or ["query"]
+        key, token = store.create_key(name, scopes, rate, expires_days, origins=origin, collections=collection)
+        print_new(key, token, as_json=as_json)
+        note_missing(key, [row["name"] for row in store.collections()])
+    return DONE
+
+
+@app.command(name="list")
+def list_keys(*, as_json: Json = False) -> int:
+    """List all keys, without their secrets."""
+    with open_store() as store:
+        keys = store.list_keys()
+    text = "\n".join(map(summary_of_key, keys)) or "no keys yet: create one with `raydex keys create NAME`"
+    finish({"keys": [{**_fields(key), "state": state(key)} for key in keys]}, as_json, text)
+    return DONE
+
+
+@app.command
+def secret(
+    name: Annotated[str, Parameter(help="name of the collection; its earlier secret becomes void")],
+    /,
+    *,
+    as_json: Json = False,
+) -> int:
+    """Make and print the secret that signs announced changes of a collection."""
+    with open_store() as store:
+        store.find_collection(name)
+        made = store.make_announcing_secret(name)
+    finish({"collection": name, "secret": made}, as_json, str(made))
+    say("This is the only time the secret is shown; docs/freshness.md says how to sign with it.")
+    return DONE
+
+
+@app.command
+def revoke(name: Annotated[str, Parameter(help="name of the key")], /, *, as_json: Json = False) -> int:
+    """Revoke a key; the service refuses it within a few seconds."""
+    with open_store() as store:
+        key = store.revoke_key(name)
+    finish(_fields(key), as_json, summary_of_key(key))
     return DONE
 
 
@@ -99,13 +110,6 @@ def _fields(key: Key) -> dict[str, object]:
     return {name: value for name, value in asdict(key).items() if name != "session"}
 
 
-def list_keys(store: Store, *, as_json: bool) -> None:
-    """Print all keys."""
-    keys = store.list_keys()
-    text = "\n".join(map(summary_of_key, keys)) or "no keys yet: create one with `raydex keys create NAME`"
-    finish({"keys": [{**_fields(key), "state": state(key)} for key in keys]}, as_json, text)
-
-
 def state(key: Key) -> str:
     """Return whether a key is valid, and if not, why."""
     if key.revoked_at:
@@ -127,4 +131,4 @@ def summary_of_key(key: Key) -> str:
 
 
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

@@ -3,15 +3,17 @@
 With RAY_ADDRESS it reads them from the cluster's dashboard, otherwise from the files of this machine's Rays.
 """
 
-import argparse
 import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from jobs.cli import DONE, FAILED, BadInput, add_json, command, main, say
+from cyclopts import Parameter
+
+from jobs.cli import DONE, FAILED, BadInput, main, say
 from jobs.environment import open_store, ray_address, ray_folders
+from jobs.flags import Json, command
 from pipelines.cluster import as_it_is, send_token, why_unreachable
 from pipelines.logs import as_began
 
@@ -19,29 +21,27 @@ FOLLOW_S = 2.0
 OF_PROCESSES = "worker-*"  # logs of tasks and actors; other files are Ray's own
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("logs", __doc__)
-    parser.add_argument("run", type=int, metavar="RUN", help="number of the run")
-    parser.add_argument("--follow", action="store_true", help="continue until the run has ended")
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+def run(
+    run: Annotated[int, Parameter(help="number of the run")],
+    /,
+    *,
+    follow: Annotated[bool, Parameter(help="go on until the run has ended")] = False,
+    as_json: Json = False,
+) -> int:
     shown: Counter[str] = Counter()
     with open_store() as store:
-        row = store.find_run(args.run)
+        row = store.find_run(run)
         say(f"run {row['id']}: {row['kind']} of {row['collection']}, {row['state']}, began {row['started']:%F %T %Z}")
-        show_new(row, shown, args.json)
-        while args.follow and row["alive"]:
+        show_new(row, shown, as_json)
+        while follow and row["alive"]:
             time.sleep(FOLLOW_S)
-            row = store.find_run(args.run)
-            show_new(row, shown, args.json)
+            row = store.find_run(run)
+            show_new(row, shown, as_json)
     if not shown:
         where = f"under {', '.join(map(str, ray_folders()))}" if ray_address() == "local" else f"at {ray_address()}"
-        say(f"run {args.run} left no log {where}: it wrote nothing, or its logs are gone with its Ray")
+        say(f"run {run} left no log {where}: it wrote nothing, or its logs are gone with its Ray")
     if row["error"]:
-        say(f"run {args.run}: {row['error']}")
+        say(f"run {run}: {row['error']}")
     return DONE if shown else FAILED
 
 
@@ -126,5 +126,8 @@ def ask_dashboard(address: str) -> Iterator[tuple[str, str]]:
             say(f"warning: node {node.node_ip} gives no logs: {error}")
 
 
+app = command("logs", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

@@ -6,13 +6,15 @@ write, accordingly, unless RAYDEX_LLM_FORM or an agent's `form` is set. Exit cod
 (earlier results are stored), 2 bad input.
 """
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from jobs.cli import DONE, BadInput, Messages, add_collection, add_json, check_range, command, finish, main
+from cyclopts import Parameter
+
+from jobs.cli import DONE, BadInput, Messages, check_range, finish, main
 from jobs.environment import find_models, open_store, read_configuration
+from jobs.flags import Json, command
 from pipelines.text.tables import as_columns
 
 if TYPE_CHECKING:
@@ -23,30 +25,34 @@ if TYPE_CHECKING:
 HEAD = ("model", "right section", "claims supported", "not answered", "others refused", "words/s", "answers")
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("models", __doc__)
-    tried = "try these models of the endpoint, or agents by name; without names every agent's model"
-    parser.add_argument("--try", dest="tried", nargs="*", metavar="MODEL", help=tried)
-    add_collection(parser, "the collection to try them on (default: the one that is asked where none is named)")
-    questions = "questions with known sections (default 20); half as many about other things"
-    parser.add_argument("--questions", type=int, default=20, help=questions)
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+def run(
+    *,
+    tried: Annotated[
+        list[str] | None,
+        Parameter(
+            "--try",
+            consume_multiple=True,
+            help="try these models of the endpoint, or agents by name; without names every model of an agent",
+        ),
+    ] = None,
+    collection: Annotated[
+        str | None, Parameter(help="the collection to try them on (default: the one that is asked where none is named)")
+    ] = None,
+    questions: Annotated[int, Parameter(help="questions with known sections; half as many about other things")] = 20,
+    as_json: Json = False,
+) -> int:
     from pipelines.answering.retrieval.live import choose_collection
 
-    check_range("--questions", args.questions, 5, 200)
+    check_range("--questions", questions, 5, 200)
     with open_store() as store, Messages() as messages:
         settings, found = find_models(read_configuration())
-        agents = choose_agents(settings, args.tried or (), "; ".join(found.lines))
-        if args.tried is None:
-            return show_models(store, agents, args.json)
-        collection = choose_collection(store.collections(), args.collection or settings.collection)
-        trials = try_models(store, settings, agents, collection, args.questions, messages)
+        agents = choose_agents(settings, tried or (), "; ".join(found.lines))
+        if tried is None:
+            return show_models(store, agents, as_json)
+        collection = choose_collection(store.collections(), collection or settings.collection)
+        trials = try_models(store, settings, agents, collection, questions, messages)
     summary = {"collection": collection, "models": trials}
-    finish(summary, args.json, describe(collection, trials))
+    finish(summary, as_json, describe(collection, trials))
     return DONE
 
 
@@ -140,5 +146,8 @@ def reasons(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "The service answers so from now on; RAYDEX_LLM_FORM=written, full, summary or quoted decides otherwise."
 
 
+app = command("models", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

@@ -5,23 +5,11 @@ Exit codes: 0 published or unchanged, 1 failed, 2 bad input, 4 refused (a candid
 another run holds the collection.
 """
 
-import argparse
 from dataclasses import asdict
 
 from jobs import environment
-from jobs.cli import (
-    DONE,
-    NOT_ACCEPTED,
-    Messages,
-    add_json,
-    add_source,
-    add_wait,
-    command,
-    finish,
-    main,
-    read_source,
-    stored_collection,
-)
+from jobs.cli import DONE, NOT_ACCEPTED, Messages, finish, main, read_source, stored_collection
+from jobs.flags import Json, NoRay, Source, Wait, command
 from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.nights.night import run_night
@@ -29,23 +17,14 @@ from pipelines.nights.notices.teller import TellSecrets
 from pipelines.nights.telling import describe_night
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("nightly", __doc__)
-    add_source(parser)
-    parser.add_argument("--no-ray", action="store_true", help="do all work in this process")
-    add_wait(parser)
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
-    (collection, folder), settings = read_source(args.collection), environment.read_configuration()
-    options = ReindexOptions(wait=args.wait, no_ray=args.no_ray, **environment.indexing_options())
-    evaluation = EvaluationOptions(ray_address=environment.ray_address(), no_ray=args.no_ray)
+def run(source: Source, *, no_ray: NoRay = False, wait: Wait = False, as_json: Json = False) -> int:
+    (collection, folder), settings = read_source(source), environment.read_configuration()
+    options = ReindexOptions(wait=wait, no_ray=no_ray, **environment.indexing_options())
+    evaluation = EvaluationOptions(ray_address=environment.ray_address(), no_ray=no_ray)
     with environment.open_store() as store, Messages() as messages:
         result = run_night(
             store,
-            collection or stored_collection(store, args.collection),
+            collection or stored_collection(store, source),
             settings,
             options,
             folder=folder,
@@ -53,9 +32,12 @@ def run(args: argparse.Namespace) -> int:
             secrets=TellSecrets(**environment.tell_secrets()),
             progress=messages,
         )
-    finish(asdict(result), args.json, describe_night(result))
+    finish(asdict(result), as_json, describe_night(result))
     return NOT_ACCEPTED if result.verdict == "refused" else DONE
 
 
+app = command("nightly", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

@@ -3,33 +3,35 @@
 Also deletes the indexes' BM25 files on this machine. With --keep, the data for undoing updates stays.
 """
 
-import argparse
+from typing import Annotated
 
-from jobs.cli import DONE, add_json, add_name, add_wait, check_range, command, finish, main, say
+from cyclopts import Parameter
+
+from jobs.cli import DONE, check_range, finish, main, say
 from jobs.environment import home, open_store
+from jobs.flags import Json, Name, Wait, command
 from pipelines.indexing.lock import hold_known
 from pipelines.lexical import remove_lexical_folders
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("prune", __doc__)
-    add_name(parser)
-    keep = "keep the N newest retired indexes (default 0)"
-    parser.add_argument("--keep", type=int, default=0, metavar="N", help=keep)
-    add_wait(parser)
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
-    check_range("--keep", args.keep, 0)
-    with open_store() as store, hold_known(store, args.collection, args.wait, say):
-        pruned = store.prune(args.collection, args.keep)
+def run(
+    collection: Name,
+    *,
+    keep: Annotated[int, Parameter(help="keep the N newest retired indexes")] = 0,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> int:
+    check_range("--keep", keep, 0)
+    with open_store() as store, hold_known(store, collection, wait, say):
+        pruned = store.prune(collection, keep)
         remove_lexical_folders(home(), store.url, pruned)
-    text = f"collection {args.collection}: pruned {', '.join(map(str, pruned)) or 'nothing'}"
-    finish({"collection": args.collection, "pruned": pruned}, args.json, text)
+    text = f"collection {collection}: pruned {', '.join(map(str, pruned)) or 'nothing'}"
+    finish({"collection": collection, "pruned": pruned}, as_json, text)
     return DONE
 
 
+app = command("prune", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

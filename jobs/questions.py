@@ -7,15 +7,17 @@ wrongly answered question into one for evaluation, or, with --pair, for training
 --out, so an interrupted run continues from there. Exit codes: 0 done, 1 failed or nothing could be made, 2 bad input.
 """
 
-import argparse
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from jobs import cli
 from jobs.environment import open_store, read_configuration
+from jobs.flags import Json, at_most_one, command, fill, flags_of
 from pipelines.answering.factory import make_llm
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.settings import AnswerSettings, all_agents
@@ -30,112 +32,108 @@ GATE = "--at-least source_cited=1"
 NO_COUNTS = ("collection", "out", "written", "errors")
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = cli.command("questions", __doc__)
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    make = actions.add_parser("make", help="write questions about a collection")
-    answer = actions.add_parser("answer", help="write the reference answers that a data set lacks")
-    review = actions.add_parser("review", help="list a data set with its drafts, accept and reject them")
-    correct = actions.add_parser("correct", help="turn a wrongly answered question into a row of a data set")
-    add_making(make)
-    answer.add_argument("dataset", type=Path, metavar="DATASET", help="questions with their sources")
-    for one in (make, answer):
-        one.add_argument("--collection", required=True, metavar="NAME", help="name of the collection")
-        one.add_argument("--agent", help="the agent whose model writes (default: the first)")
-        one.add_argument("--fresh", action="store_true", help="ask the model again and ignore stored replies")
-    answer.add_argument("--at-once", type=int, default=4, help="concurrent calls of the model (default 4)")
-    review.add_argument("file", type=Path, metavar="FILE", help="the data set")
-    review.add_argument("--accept", nargs="+", default=[], metavar="N", help="accept these rows, or all drafts")
-    review.add_argument("--reject", nargs="+", default=[], metavar="N", help="reject these rows, or all drafts")
-    correct.add_argument("question", nargs="+", action=cli.Words, metavar="QUESTION", help="its id or its text")
-    cli.add_collection(correct, "its collection (default: the one it was asked in)")
-    correct.add_argument("--pair", action="store_true", help="write a training pair, with the wrong sources")
-    correct.add_argument(
-        "--unknown", action="store_true", help="no source answers it; the right answer is that it is unknown"
-    )
-    for one, source in ((review, "with --accept N: the right source"), (correct, "a section that answers it")):
-        one.add_argument("--source", action="append", default=[], metavar="SOURCE", help=f"{source}; repeatable")
-    for one in (make, answer, correct):
-        one.add_argument("--out", type=Path, required=True, help="the data set to write (JSONL)")
-    for one in (make, answer, review, correct):
-        cli.add_json(one)
-    return parser
+FEEDBACK = "drafts: questions with well-rated answers, or whose sources readers opened"
+STYLE = "write in the manner of these questions of users"
+ROWS = "rows by number, as 3 or 5-9, or all drafts"
+
+Of = Annotated[str, Parameter("--collection", help="name of the collection")]
+Agent = Annotated[str | None, Parameter(help="the agent whose model writes (default: the first)")]
+Again = Annotated[bool, Parameter(help="ask the model again and ignore stored replies")]
+Out = Annotated[Path, Parameter(help="the data set to write (JSONL)")]
+MakingFlags: Any = flags_of(making.QuestionOptions)
+
+app = command("questions", __doc__)
 
 
-def add_making(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of `make`."""
-    manner = parser.add_mutually_exclusive_group()
-    manner.add_argument("--without-llm", action="store_true", help="make questions from headings, without a model")
-    manner.add_argument(
-        "--feedback",
-        action="store_true",
-        help="write drafts from questions with well-rated answers or opened sources",
-    )
-    style = "imitate the style of these users' questions"
-    manner.add_argument("--style", dest="style_file", type=Path, metavar="FILE", help=style)
-    cli.add_fields(parser, making.QuestionOptions)
-
-
-def run(args: argparse.Namespace) -> int:
-    flags = vars(args)
-    path = flags.get("out") or flags["file"]
+def check_name(path: Path) -> None:
+    """Raise BadInput for a data set that can't be written."""
     if path.suffix.lower() == ".csv":
         raise cli.BadInput(f"{path} is CSV, and questions are written as JSONL: name a file that ends with .jsonl")
-    return ACTIONS[args.action](flags)
 
 
 # ------------------------------------------------------------------------------------------- make and answer
 
 
-def make(flags: Mapping[str, Any]) -> int:
-    """Write questions about a collection, or drafts from well-rated answers."""
-    options, settings = cli.read_fields(making.QuestionOptions, flags), read_configuration()
-    if flags["style_file"]:
-        options = options.model_copy(update={"style": tuple(datasets.read_questions(flags["style_file"]))})
-    cli.make_folder("--out", flags["out"].parent)
-    if flags["feedback"]:
-        return draft_rated(flags["collection"], flags["out"], as_json=flags["json"])
-    llm = None if flags["without_llm"] else make_writer(settings, flags)
+@app.command
+def make(
+    *,
+    collection: Of,
+    out: Out,
+    without_llm: Annotated[bool, Parameter(help="the headings of sections, without a model")] = False,
+    feedback: Annotated[bool, Parameter(help=FEEDBACK)] = False,
+    style: Annotated[Path | None, Parameter(help=STYLE)] = None,
+    agent: Agent = None,
+    fresh: Again = False,
+    options: MakingFlags | None = None,
+    as_json: Json = False,
+) -> int:
+    """Write questions about a collection, or drafts of the ones that were rated well."""
+    at_most_one(without_llm=without_llm, feedback=feedback, style=style)
+    check_name(out)
+    chosen, settings = fill(making.QuestionOptions, options), read_configuration()
+    if style:
+        chosen = chosen.model_copy(update={"style": tuple(datasets.read_questions(style))})
+    cli.make_folder("--out", out.parent)
+    if feedback:
+        return draft_rated(collection, out, as_json=as_json)
+    llm = None if without_llm else make_writer(settings, out, agent, fresh)
     with open_store() as store:
-        draft = making.make_questions(store, settings, flags["collection"], llm, options, cli.say)
-    return write_draft(draft, map(datasets.as_row, draft.examples), llm, flags)
+        draft = making.make_questions(store, settings, collection, llm, chosen, cli.say)
+    return write_draft(draft, map(datasets.as_row, draft.examples), llm, collection, out, as_json)
 
 
-def answer(flags: Mapping[str, Any]) -> int:
-    """Write the missing answers of a data set."""
-    cli.check_range("--at-once", flags["at_once"], 1, 1_000)
-    cli.make_folder("--out", flags["out"].parent)
-    path, llm = flags["dataset"], make_writer(read_configuration(), flags)
-    rows, examples = datasets.read_rows(path), datasets.read_dataset(path)
+@app.command
+def answer(
+    dataset: Annotated[Path, Parameter(help="questions with their sources")],
+    /,
+    *,
+    collection: Of,
+    out: Out,
+    agent: Agent = None,
+    fresh: Again = False,
+    at_once: Annotated[int, Parameter(help="calls of the model at a time")] = 4,
+    as_json: Json = False,
+) -> int:
+    """Write the reference answers that a data set lacks."""
+    check_name(out)
+    cli.check_range("--at-once", at_once, 1, 1_000)
+    cli.make_folder("--out", out.parent)
+    llm = make_writer(read_configuration(), out, agent, fresh)
+    rows, examples = datasets.read_rows(dataset), datasets.read_dataset(dataset)
     with open_store() as store:
-        draft = making.answer_questions(store, flags["collection"], llm, examples, flags["at_once"], cli.say)
-    return write_draft(draft, put_answers(rows, draft.examples), llm, flags)
+        draft = making.answer_questions(store, collection, llm, examples, at_once, cli.say)
+    return write_draft(draft, put_answers(rows, draft.examples), llm, collection, out, as_json)
 
 
-def make_writer(settings: AnswerSettings, flags: Mapping[str, Any]) -> CachedModel:
+def make_writer(settings: AnswerSettings, out: Path, agent: str | None, fresh: bool) -> CachedModel:
     """Return the language model that writes, with its earlier replies for this --out. Raises BadInput."""
-    agents, out = all_agents(settings), flags["out"]
-    named = [each for each in agents if flags["agent"] in (None, each.name)]
+    agents = all_agents(settings)
+    named = [each for each in agents if agent in (None, each.name)]
     if not agents:
         raise cli.BadInput(
             "no language model is configured: set RAYDEX_LLM_MODEL (and RAYDEX_LLM_URL), or give --without-llm"
         )
     if not named:
-        raise cli.BadInput(f"--agent is {flags['agent']!r}; there are: {', '.join(each.name for each in agents)}")
+        raise cli.BadInput(f"--agent is {agent!r}; there are: {', '.join(each.name for each in agents)}")
     path = out.with_name(f".{out.name}.replies")
-    if flags["fresh"]:
+    if fresh:
         path.unlink(missing_ok=True)
     return CachedModel(make_llm(named[0]), path)
 
 
 def write_draft(
-    draft: making.QuestionSet, rows: Iterable[Mapping[str, Any]], llm: CachedModel | None, flags: Mapping[str, Any]
+    draft: making.QuestionSet,
+    rows: Iterable[Mapping[str, Any]],
+    llm: CachedModel | None,
+    collection: str,
+    out: Path,
+    as_json: bool,
 ) -> int:
     """Write the rows of a draft, if it has any, and print their costs."""
     if draft.examples:
-        datasets.write_rows(flags["out"], rows)
-    result = {"collection": flags["collection"], "out": str(flags["out"]), **summary(draft, llm)}
-    cli.finish(result, flags["json"], describe(result, "no question could be made"))
+        datasets.write_rows(out, rows)
+    result = {"collection": collection, "out": str(out), **summary(draft, llm)}
+    cli.finish(result, as_json, describe(result, "no question could be made"))
     return cli.DONE if draft.examples else cli.FAILED
 
 
@@ -176,24 +174,33 @@ def describe(summary: Mapping[str, Any], none: str) -> str:
 # ------------------------------------------------------------------------------------------- review and correct
 
 
-def review(flags: Mapping[str, Any]) -> int:
-    """Accept and reject rows of a data set, and list it."""
-    path, accept, reject, sources = flags["file"], flags["accept"], flags["reject"], flags["source"]
-    rows = datasets.read_rows(path)
-    if sources and len(row_numbers(accept, rows)) != 1:
+@app.command
+def review(
+    file: Annotated[Path, Parameter(help="the data set")],
+    /,
+    *,
+    accept: Annotated[tuple[str, ...], Parameter(consume_multiple=True, help=f"accept {ROWS}")] = (),
+    reject: Annotated[tuple[str, ...], Parameter(consume_multiple=True, help=f"reject {ROWS}")] = (),
+    source: Annotated[tuple[str, ...], Parameter(help="with --accept N: the right source; repeatable")] = (),
+    as_json: Json = False,
+) -> int:
+    """List a data set with its drafts, accept and reject them."""
+    check_name(file)
+    rows = datasets.read_rows(file)
+    if source and len(row_numbers(accept, rows)) != 1:
         raise cli.BadInput("--source corrects one row: give it with --accept N")
     states: tuple[tuple[Sequence[str], datasets.ReviewState], ...] = (
         (accept, datasets.ACCEPTED),
         (reject, datasets.REJECTED),
     )
     for words, state in states:
-        rows = review_rows(rows, row_numbers(words, rows), state, sources if state == datasets.ACCEPTED else ())
+        rows = review_rows(rows, row_numbers(words, rows), state, source if state == datasets.ACCEPTED else ())
     if accept or reject:
-        datasets.write_rows(path, rows)
+        datasets.write_rows(file, rows)
     counts = Counter(datasets.review_of(row) for row in rows)
-    lines = [f"{path}: {', '.join(f'{of:,} {state}' for state, of in counts.items()) or 'no row'}"]
+    lines = [f"{file}: {', '.join(f'{of:,} {state}' for state, of in counts.items()) or 'no row'}"]
     lines += [describe_row(row, number) for number, row in enumerate(rows, 1)]
-    cli.finish({"file": str(path), "rows": rows, "counts": dict(counts)}, flags["json"], "\n".join(lines))
+    cli.finish({"file": str(file), "rows": rows, "counts": dict(counts)}, as_json, "\n".join(lines))
     return cli.DONE
 
 
@@ -220,42 +227,51 @@ def describe_row(row: Mapping[str, Any], number: int) -> str:
     return "\n".join([head, *(f"{'':14}{one}" for one in (*shown, *wrong))])
 
 
-def correct(flags: Mapping[str, Any]) -> int:
-    """Write the row of a wrongly answered question into --out. Raises BadInput and NoSuchSection."""
-    if flags["unknown"] and (flags["source"] or flags["pair"]):
+@app.command
+def correct(
+    *words: Annotated[str, Parameter("question", help="its id or its words")],
+    out: Out,
+    collection: Annotated[
+        str | None, Parameter(help="the collection that was asked (default: the one that it was asked of)")
+    ] = None,
+    source: Annotated[tuple[str, ...], Parameter(help="a section that answers it; repeatable")] = (),
+    pair: Annotated[bool, Parameter(help="a training pair: with the sources that are wrong")] = False,
+    unknown: Annotated[bool, Parameter(help="no source answers it: the right answer is not known")] = False,
+    as_json: Json = False,
+) -> int:
+    """Turn a question that was answered wrongly into a row of a data set."""
+    check_name(out)
+    if unknown and (source or pair):
         raise cli.BadInput("--unknown goes without --source and --pair: no source answers it")
-    if not (flags["source"] or flags["unknown"]):
+    if not (source or unknown):
         raise cli.BadInput("name the source that answers it with --source URL#ANCHOR, or --unknown if nothing does")
-    out = flags["out"]
     cli.make_folder("--out", out.parent)
     with open_store() as store:
-        collection, row = make_correction(store, flags)
+        asked, row = make_correction(store, " ".join(words), collection, source, pair)
     rows = put_row(datasets.read_rows(out) if out.exists() else [], row)
     datasets.write_rows(out, rows)
-    learn = f"train reranker --collection {collection} --dataset {out} …"
-    use = learn if flags["pair"] else f"evaluate --collection {collection} --answers --dataset {out} {GATE}"
+    learn = f"train reranker --collection {asked} --dataset {out} …"
+    use = learn if pair else f"evaluate --collection {asked} --answers --dataset {out} {GATE}"
     text = f"{describe_row(row, rows.index(row) + 1)}\nin {out}: `raydex {use}`"
-    cli.finish({"out": str(out), "row": row}, flags["json"], text)
+    cli.finish({"out": str(out), "row": row}, as_json, text)
     return cli.DONE
 
 
-def make_correction(store: Store, flags: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def make_correction(
+    store: Store, question: str, wanted: str | None, sources: Sequence[str], pair: bool
+) -> tuple[str, dict[str, Any]]:
     """Return the collection of the question, and the row for it.
 
     Raises BadInput, NoSuchQuestion and NoSuchSection.
     """
-    wanted, sources = flags["collection"], flags["source"]
-    asked = store.named_question(flags["question"], wanted)
+    asked = store.named_question(question, wanted)
     collection = wanted or asked.collection or choose_collection(store.collections())
     checked = [section.source for section in pin_sections(store, collection, sources)] if sources else []
-    row = corrected_row(asked, checked, pair=flags["pair"])
-    if flags["pair"] and not row.get("negatives"):
+    row = corrected_row(asked, checked, pair=pair)
+    if pair and not row.get("negatives"):
         raise cli.BadInput(f"the answer to {row['question']!r} cites no other source than {', '.join(checked)}")
     return collection, row
 
 
-ACTIONS = {"make": make, "answer": answer, "review": review, "correct": correct}
-
-
 if __name__ == "__main__":
-    cli.main(arguments(), run)
+    cli.main(app)

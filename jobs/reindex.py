@@ -6,16 +6,19 @@ done, 1 failed or no page has text, 2 bad input, 3 done but vanished pages were 
 many vanished at once) or nothing was published (most of the text would be lost), 75 another run holds the collection.
 """
 
-import argparse
-from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+from pydantic import BaseModel
 
 from jobs import cli
 from jobs.environment import indexing_options, open_store
+from jobs.flags import RUNNING, Json, Wait, command, flags_of, given
 from pipelines.announcements import reindex_announced
 from pipelines.embedding.load import MODELS, Backend
-from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, Collection, compose_collection
-from pipelines.indexing.folders.folder import URL_STYLES, NoSuchFolder
+from pipelines.indexing.collection import MAX_DELETE_RATIO, Collection, IndexChoices, compose_collection
+from pipelines.indexing.crawling.crawl import Site
+from pipelines.indexing.folders.folder import ChosenStyle, NoSuchFolder
 from pipelines.indexing.publish import MAX_LOSS
 from pipelines.indexing.run import plan_reindex, reindex
 from pipelines.indexing.settings import PageChanges, ReindexOptions
@@ -23,197 +26,194 @@ from pipelines.indexing.summary import Outcome, describe_plan
 from pipelines.store import BuildResources, Store
 
 OPTIONS = ReindexOptions()
-Add = Callable[..., object]  # add_argument of a parser or group
 EXIT_CODES = {Outcome.DONE: cli.DONE, Outcome.NOTHING_DELETED: cli.NEEDS_A_LOOK,
               Outcome.TEXT_LOST: cli.NEEDS_A_LOOK, Outcome.NOTHING_INDEXED: cli.FAILED}  # fmt: skip
-CRAWL_FLAGS = ("include", "exclude", "max_pages", "max_depth", "concurrency", "delay_s", "no_parent", "sitemap",
-               "allow_private", "ignore_robots", "url_style")  # fmt: skip
-SINGLE_PAGES = ("changed", "deleted", "announced")
-NOT_FOR_CHANGES = ("title", "retry_failed", "no_publish", "dry_run")
-SOURCES = ("target", "start_url", "path", "base_url")
-INDEX_FLAGS = ("model", "chunk_size", "chunk_overlap", "chunk_unit", "vector_type", "query_prefix", "chunk_prefix")
-OPTION_FLAGS = ("wait", "retry_failed", "read_all", "max_delete_ratio", "no_ray", "backend", "embedders",
-                "max_embedders", "gpus_per_embedder")  # fmt: skip
+
+CRAWLING = Group("Crawling (defaults: the collection file's)", sort_key=2)
+INDEXING, PAGES = Group("Indexing", sort_key=3), Group("Single pages", sort_key=4)
+
+TARGET = (
+    "URL to crawl, folder of files (with --base-url), or collection file (*.yaml); with --changed or --deleted the "
+    "name of the collection"
+)
+COLLECTION = "name of the collection (default: the file's or the host's); with no source: repeat its last run"
+TITLE = "the name of the collection that readers see (default: the site's own)"
+URL_STYLE = (
+    "how the URLs of Markdown and other sources end: keep (.md), html, directory (guide/), bare (guide), auto: as the "
+    "generator of the folder publishes it (default: auto)"
+)
+SITEMAP = "sitemap, objects.inv, search index or llms.txt that has the URLs of the folder's files"
+EMBEDDERS = "embedding actors (default: as many as fit, growing with the cluster)"
+PARALLEL = "extra processes of the HNSW build (default: as many as the server allows)"
+RATIO = (
+    f"share of pages that may vanish in this run (default: the collection file's, {MAX_DELETE_RATIO:g}), and of the "
+    f"text ({MAX_LOSS:g}, or this if it is more)"
+)
+
+CrawlFlags: Any = flags_of(Site, CRAWLING, {"delay_s": Parameter("--delay")})
+IndexFlags: Any = flags_of(IndexChoices, INDEXING, {"model": Parameter(help=f"embedding model: {MODELS}")})
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = cli.command("index", __doc__)
-    add_sources(parser)
-    add_crawling(parser.add_argument_group("crawling (defaults: the collection file's)").add_argument)
-    add_indexing(parser.add_argument_group("indexing").add_argument)
-    add_changes(parser.add_argument_group("single pages").add_argument)
-    add_running(parser.add_argument_group("running").add_argument)
-    cli.add_wait(parser)
-    cli.add_json(parser)
-    return parser
+@Parameter("*")
+class Sources(BaseModel):
+    """Where the pages come from."""
+
+    title: Annotated[str | None, Parameter(help=TITLE)] = None
+    start_url: Annotated[tuple[str, ...], Parameter(help="crawl from this URL; repeatable")] = ()
+    path: Annotated[str | None, Parameter(help="read this folder, glob or bucket instead of crawling")] = None
+    base_url: Annotated[str | None, Parameter(help="URL where the files of the folder are published")] = None
+    url_style: Annotated[ChosenStyle | None, Parameter(help=URL_STYLE)] = None
+    site_map: Annotated[str | None, Parameter("--sitemap", help=SITEMAP)] = None
 
 
-def add_sources(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("target", nargs="?", help="URL to crawl, folder of files (with --base-url), or collection file (*.yaml); "
-        "with --changed or --deleted the name of the collection")  # fmt: skip
-    cli.add_collection(parser, "name of the collection (default: the file's or the host's); alone: repeat its last run")
-    add("--title", help="name of the collection for readers (default: the site's title)")
-    add("--start-url", action="append", default=[], help="crawl from this URL (may be repeated)")
-    add("--path", help="read this folder, glob or bucket instead of crawling")
-    add("--base-url", help="URL where the files of the folder are published")
-    add(
-        "--url-style",
-        choices=URL_STYLES,
-        help="how the URLs of Markdown and other sources end: keep (.md), html, "
-        "directory (guide/), bare (guide), auto: as the folder's generator publishes them (auto)",
+@Parameter("*", group=CRAWLING)
+class Crawling(BaseModel):
+    """How a site is crawled, further than its settings say."""
+
+    parent: Annotated[bool, Parameter(help="leave the start URL's folder")] = False
+    no_sitemap: Annotated[bool, Parameter(help="ignore sitemaps and llms.txt")] = False
+    retry_failed: Annotated[bool, Parameter(help="fetch only pages that failed last time")] = False
+
+
+@Parameter("*", group=INDEXING)
+class Building(BaseModel):
+    """How an index is built; the names are those of ReindexOptions and BuildResources."""
+
+    backend: Annotated[Backend, Parameter(help="model engine")] = OPTIONS.backend
+    embedders: Annotated[int | None, Parameter(help=EMBEDDERS)] = None
+    max_embedders: Annotated[int, Parameter(help="at most, as nodes join")] = OPTIONS.max_embedders
+    finish_in: Annotated[float, Parameter(help="minutes: ask for nodes to embed within")] = OPTIONS.finish_in_s / 60
+    gpus_per_embedder: Annotated[float, Parameter(help="a fraction shares one GPU")] = OPTIONS.gpus_per_embedder
+    maintenance_work_mem: Annotated[str, Parameter(help="memory of the HNSW build")] = (
+        OPTIONS.resources.maintenance_work_mem
     )
-    add(
-        "--sitemap",
-        dest="site_map",
-        metavar="FILE|URL",
-        help="sitemap, objects.inv, search index or llms.txt that lists the URLs of the folder's files",
-    )
+    parallel_workers: Annotated[int | None, Parameter(help=PARALLEL)] = None
+
+    def options(self) -> dict[str, Any]:
+        """Return these as arguments of ReindexOptions."""
+        chosen = self.model_dump(exclude={"finish_in", "maintenance_work_mem", "parallel_workers"})
+        resources = BuildResources(self.maintenance_work_mem, self.parallel_workers)
+        return chosen | {"finish_in_s": self.finish_in * 60, "resources": resources}
 
 
-def add_crawling(add: Add) -> None:
-    add("--include", action="append", help="regular expression that a URL must match")
-    add("--exclude", action="append", help="regular expression that a URL must not match")
-    add("--max-pages", type=int, help="stop after exactly this many pages of a host")
-    add("--max-depth", type=int, help="follow at most this many links from a start URL")
-    add("--concurrency", type=int, help=f"concurrent requests per host ({CRAWL.concurrency})")
-    add("--delay", type=float, dest="delay_s", help=f"minimum seconds between two requests ({CRAWL.delay_s:g})")
-    add(
-        "--parent",
-        action="store_false",
-        dest="no_parent",
-        default=None,
-        help="also crawl outside the start URL's folder",
-    )
-    add("--no-sitemap", action="store_false", dest="sitemap", default=None, help="ignore sitemaps and llms.txt")
-    add("--allow-private", action="store_true", default=None, help="allow private and loopback addresses")
-    add("--ignore-robots", action="store_true", default=None, help="do not obey robots.txt")
-    add("--retry-failed", action="store_true", help="fetch only pages that failed last time")
+@Parameter("*", group=PAGES)
+class SinglePages(BaseModel):
+    """The pages of a run that reads only some."""
+
+    changed: Annotated[
+        tuple[str, ...], Parameter(consume_multiple=True, help="read only these pages, into the live index")
+    ] = ()
+    deleted: Annotated[
+        tuple[str, ...], Parameter(consume_multiple=True, help="delete these pages from the live index")
+    ] = ()
+    announced: Annotated[bool, Parameter(help="do so with the changes that were announced to the service")] = False
 
 
-def add_indexing(add: Add) -> None:
-    add("--model", help=f"embedding model: {MODELS}")
-    add(
-        "--query-prefix",
-        help="text that the model gets before a question (default: from its files or its model family)",
-    )
-    add("--chunk-prefix", help="text that the model gets before a chunk (default: from its files or its model family)")
-    add("--chunk-size", type=int, help=f"size of a chunk; 0: the model's limit ({INDEX.chunk_size})")
-    add("--chunk-overlap", type=int, help=f"overlap with the previous chunk ({INDEX.chunk_overlap})")
-    add("--chunk-unit", choices=["tokens", "characters"], help=f"unit of size and overlap ({INDEX.chunk_unit})")
-    add("--vector-type", choices=["auto", "vector", "halfvec"], help=f"column type of vectors ({INDEX.vector_type})")
-    add("--backend", default=OPTIONS.backend, choices=get_args(Backend), help="model engine")
-    add("--embedders", type=int, help="embedding actors (default: as many as fit, growing with the cluster)")
-    add(
-        "--max-embedders",
-        type=int,
-        default=OPTIONS.max_embedders,
-        help="maximum number of embedding actors, as nodes join (%(default)s)",
-    )
-    add(
-        "--finish-in",
-        type=float,
-        default=OPTIONS.finish_in_s / 60,
-        metavar="MINUTES",
-        help="request enough nodes to embed within this time (%(default)g)",
-    )
-    add(
-        "--gpus-per-embedder",
-        type=float,
-        default=OPTIONS.gpus_per_embedder,
-        help="GPUs of an actor; with a fraction, actors share a GPU",
-    )
-    add(
-        "--maintenance-work-mem",
-        default=OPTIONS.resources.maintenance_work_mem,
-        help="memory for the HNSW build (%(default)s)",
-    )
-    add("--parallel-workers", type=int, help="extra processes of the HNSW build (as many as the server allows)")
+@Parameter("*", group=RUNNING)
+class Running(BaseModel):
+    """How a run works; the names but the last two are those of ReindexOptions."""
+
+    no_ray: Annotated[bool, Parameter(help="do everything in this process, as with little work anyway")] = False
+    read_all: Annotated[bool, Parameter(help="read files of unchanged size and time too")] = False
+    max_delete_ratio: Annotated[float | None, Parameter(help=RATIO)] = None
+    no_publish: Annotated[bool, Parameter(help="leave a candidate for `raydex publish`")] = False
+    dry_run: Annotated[bool, Parameter(help="show what would be done, change nothing")] = False
 
 
-def add_changes(add: Add) -> None:
-    add("--changed", metavar="URL", nargs="+", action="extend", help="read only these pages, into the live index")
-    add("--deleted", metavar="URL", nargs="+", action="extend", help="delete these pages from the live index")
-    add("--announced", action="store_true", help="do this for the changes announced to the service")
+def run(
+    target: Annotated[str | None, Parameter(help=TARGET)] = None,
+    /,
+    *,
+    collection: Annotated[str | None, Parameter(help=COLLECTION)] = None,
+    sources: Sources | None = None,
+    crawl: CrawlFlags | None = None,
+    crawling: Crawling | None = None,
+    index: IndexFlags | None = None,
+    building: Building | None = None,
+    pages: SinglePages | None = None,
+    running: Running | None = None,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> int:
+    sources, crawling, building = sources or Sources(), crawling or Crawling(), building or Building()
+    running, pages = running or Running(), pages or SinglePages()
+    if running.no_ray and building.embedders is not None:
+        raise cli.BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
+    cli.check_range("--max-delete-ratio", running.max_delete_ratio, 0, 1)
+    if single := bool(given(pages)):
+        collection, target = collection or target, None
+        check_single(collection, pages, [sources, crawl, crawling, index], running)
+    options = options_of(crawling, building, running, changes_of(pages), wait)
+    settings = settings_of(sources, crawl, crawling, index) | {"name": collection}
+    start = (target, sources.start_url, sources.path, sources.base_url)
+    again = bool(collection) and (single or not any(start))
+    composed = None if again else compose_collection(*start, **settings)
+    try:
+        with open_store() as store:
+            stored = composed or compose_collection(*start, **settings, stored=stored_settings(store, collection or ""))
+            return index_pages(store, stored, options, announced=pages.announced, dry=running.dry_run, as_json=as_json)
+    except NoSuchFolder as error:
+        raise cli.BadInput(f"{target or 'flags'}: folders.{error.key}: {error}") from error
 
 
-def add_running(add: Add) -> None:
-    add("--no-ray", action="store_true", help="do all work in this process, which is the default for small jobs")
-    add("--read-all", action="store_true", help="also read files with unchanged size and time")
-    add("--max-delete-ratio", type=float, help="share of pages that may vanish in this run (default: the collection "
-        f"file's, {MAX_DELETE_RATIO:g}), and of the text ({MAX_LOSS:g}, or this if it is more)")  # fmt: skip
-    add("--no-publish", action="store_true", help="leave a candidate for `raydex publish`")
-    add("--dry-run", action="store_true", help="show what would be done, change nothing")
+def index_pages(
+    store: Store, collection: Collection, options: ReindexOptions, *, announced: bool, dry: bool, as_json: bool
+) -> int:
+    """Bring the index of a collection up to date, or say what that would do if `dry`; return the exit code."""
+    if dry:
+        plan = plan_reindex(store, collection, options, cli.say)
+        head = f"dry run of collection {collection.name}, nothing is changed"
+        cli.finish(plan, as_json, "\n".join([head, *describe_plan(plan)]))
+        return cli.DONE
+    with cli.Messages() as messages:
+        summary = (reindex_announced if announced else reindex)(store, collection, options, messages)
+    if summary is None:
+        text = f"collection {collection.name}: no announced change is due"
+        cli.finish({"collection": collection.name}, as_json, text)
+        return cli.DONE
+    cli.finish(summary.as_dict(), as_json, str(summary))
+    return EXIT_CODES[summary.outcome]
 
 
-def options_of(flags: dict[str, Any], changes: PageChanges | None) -> ReindexOptions:
-    """Return the options of a run, which covers only `changes` if there are some."""
+def options_of(
+    crawling: Crawling, building: Building, running: Running, changes: PageChanges | None, wait: bool
+) -> ReindexOptions:
+    """Return the options of a run over `changes`, or over everything if that is None."""
     return ReindexOptions(
-        **{name: flags[name] for name in OPTION_FLAGS},
-        publish=not flags["no_publish"],
+        **building.options(),
+        **running.model_dump(include={"no_ray", "read_all", "max_delete_ratio"}),
+        publish=not running.no_publish,
+        retry_failed=crawling.retry_failed,
         changes=changes,
-        finish_in_s=flags["finish_in"] * 60,
-        resources=BuildResources(flags["maintenance_work_mem"], flags["parallel_workers"]),
+        wait=wait,
         **indexing_options(),
     )
 
 
-def run(args: argparse.Namespace) -> int:
-    if args.no_ray and args.embedders is not None:
-        raise cli.BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
-    cli.check_range("--max-delete-ratio", args.max_delete_ratio, 0, 1)
-    flags = vars(args)
-    options = options_of(flags, changes_of(flags))
-    again = bool(args.collection) and not any(flags[name] for name in SOURCES)
-    composed = None if again else compose(flags)
-    try:
-        with open_store() as store:
-            collection = composed or compose(flags, stored_settings(store, args.collection))
-            if args.dry_run:
-                plan = plan_reindex(store, collection, options, cli.say)
-                head = f"dry run of collection {collection.name}, nothing is changed"
-                cli.finish(plan, args.json, "\n".join([head, *describe_plan(plan)]))
-                return cli.DONE
-            with cli.Messages() as messages:
-                index = reindex_announced if args.announced else reindex
-                summary = index(store, collection, options, messages)
-    except NoSuchFolder as error:
-        raise cli.BadInput(f"{args.target or 'flags'}: folders.{error.key}: {error}") from error
-    if summary is None:
-        text = f"collection {collection.name}: no announced change is due"
-        cli.finish({"collection": collection.name}, args.json, text)
-        return cli.DONE
-    cli.finish(summary.as_dict(), args.json, str(summary))
-    return EXIT_CODES[summary.outcome]
+def settings_of(
+    sources: Sources, crawl: BaseModel | None, crawling: Crawling, index: BaseModel | None
+) -> dict[str, Any]:
+    """Return the settings of a collection that the command line set, as `compose_collection` takes them."""
+    changed = {"no_parent": False} if crawling.parent else {}
+    changed |= {"sitemap": False} if crawling.no_sitemap else {}
+    changed |= {"url_style": sources.url_style} if sources.url_style else {}
+    return {"crawl": given(crawl) | changed, "index": given(index), "sitemap": sources.site_map, "title": sources.title}
 
 
-def changes_of(flags: dict[str, Any]) -> PageChanges | None:
-    """Return the pages named by flags, None without them; the target is then the collection. Raises BadInput."""
-    if not any(flags[name] for name in SINGLE_PAGES):
-        return None
-    flags["collection"], flags["target"] = flags["collection"] or flags["target"], None
-    if not flags["collection"]:
+def check_single(collection: str | None, pages: SinglePages, whole: list[BaseModel | None], running: Running) -> None:
+    """Raise BadInput for flags that make no sense in a run over single pages."""
+    if not collection:
         raise cli.BadInput("single pages are of a collection: name it, as in `raydex index NAME --changed URL`")
-    given = any(flags[name] is not None for name in (*CRAWL_FLAGS, *INDEX_FLAGS, "site_map"))
-    if given or any(flags[name] for name in (*SOURCES, *NOT_FOR_CHANGES)):
+    if any(map(given, whole)) or running.no_publish or running.dry_run:
         raise cli.BadInput("single pages are indexed as the others were: leave out flags that say what or how")
-    if flags["announced"] and (flags["changed"] or flags["deleted"]):
+    if pages.announced and (pages.changed or pages.deleted):
         raise cli.BadInput("--announced takes its pages from the service: leave out --changed and --deleted")
-    return None if flags["announced"] else PageChanges(tuple(flags["changed"] or ()), tuple(flags["deleted"] or ()))
 
 
-def compose(flags: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Collection:
-    """Return the collection that the flags describe, or the `stored` one with the flags' changes."""
-    given = {name: value for name, value in flags.items() if value is not None}
-    return compose_collection(
-        *(flags[name] for name in SOURCES),
-        crawl={name: given[name] for name in CRAWL_FLAGS if name in given},
-        sitemap=flags["site_map"],
-        index={name: given[name] for name in INDEX_FLAGS if name in given},
-        stored=stored,
-        name=flags["collection"],
-        title=flags["title"],
-    )
+def changes_of(pages: SinglePages) -> PageChanges | None:
+    """Return the pages that the flags name, None if they name none. Raises BadChanges."""
+    named = pages.changed or pages.deleted
+    return PageChanges(pages.changed, pages.deleted) if named else None
 
 
 def stored_settings(store: Store, collection: str) -> dict[str, Any]:
@@ -222,5 +222,8 @@ def stored_settings(store: Store, collection: str) -> dict[str, Any]:
     return store.collection_settings(collection)
 
 
+app = command("index", __doc__, run)
+
+
 if __name__ == "__main__":
-    cli.main(arguments(), run)
+    cli.main(app)

@@ -1,46 +1,47 @@
 """Loads an index with its pages from a file written by `raydex dump`."""
 
-import argparse
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Annotated
 
-from jobs.cli import DONE, BadInput, add_collection, add_json, add_wait, command, finish, main, say
+from cyclopts import Parameter
+
+from jobs.cli import DONE, BadInput, finish, main, say
 from jobs.environment import open_store
+from jobs.flags import Json, Wait, command
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.store import BuildResources, NotADump, Store, promote_index, read_manifest, restore
 
 DEFAULTS = BuildResources()
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("restore", __doc__)
-    add_collection(parser, "name to restore under (default: the name in the file)")
-    parser.add_argument(
-        "--no-publish", action="store_true", help="leave a candidate, for `raydex publish` to make live"
-    )
-    parser.add_argument("--replace", action="store_true", help="restore over a collection that is live")
-    parser.add_argument("--maintenance-work-mem", metavar="SIZE", default=DEFAULTS.maintenance_work_mem,
-                        help="memory for building the HNSW index (default %(default)s)")  # fmt: skip
-    parser.add_argument("--parallel-workers", metavar="N", type=int,
-                        help="extra processes for building it (default: as many as the server allows)")  # fmt: skip
-    add_wait(parser)
-    add_json(parser)
-    parser.add_argument("file", type=Path, help="file that `raydex dump` wrote")
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
-    source = dumped_collection(args.file)
-    name = args.collection or source
-    resources = BuildResources(args.maintenance_work_mem, args.parallel_workers)
+def run(
+    file: Annotated[Path, Parameter(help="file that `raydex dump` wrote")],
+    /,
+    *,
+    collection: Annotated[str | None, Parameter(help="name to restore under (default: the name in the file)")] = None,
+    no_publish: Annotated[bool, Parameter(help="leave a candidate, for `raydex publish` to make live")] = False,
+    replace: Annotated[bool, Parameter(help="restore over a collection that is live")] = False,
+    maintenance_work_mem: Annotated[
+        str, Parameter(help="memory for building the HNSW index")
+    ] = DEFAULTS.maintenance_work_mem,
+    parallel_workers: Annotated[
+        int | None, Parameter(help="extra processes for building it (default: as many as the server allows)")
+    ] = None,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> int:
+    source = dumped_collection(file)
+    name = collection or source
+    resources = BuildResources(maintenance_work_mem, parallel_workers)
     began = time.perf_counter()
-    with open_store() as store, hold_collection(store, name, args.wait, say) as lock, ExitStack() as stack:
-        if not args.replace:
+    with open_store() as store, hold_collection(store, name, wait, say) as lock, ExitStack() as stack:
+        if not replace:
             check_not_live(store, name)
         record = stack.enter_context(record_run(lock, "restore", None))
-        index, found = restore(lock, record.run, args.file, resources)
-        revision = None if args.no_publish else promote_index(lock, record.run, index)
+        index, found = restore(lock, record.run, file, resources)
+        revision = None if no_publish else promote_index(lock, record.run, index)
         seconds = round(time.perf_counter() - began, 3)
         record.counts = {"collection": name, "index": index, "revision": revision, "seconds": seconds, **found}
     state = "a candidate" if revision is None else f"live, revision {revision}"
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         f"collection {name}: index {index} is {state}; {counts['pages']:,} pages, {counts['chunks']:,} chunks "
         f"({seconds:.1f} s)"
     )
-    finish(record.counts, args.json, text)
+    finish(record.counts, as_json, text)
     return DONE
 
 
@@ -74,5 +75,8 @@ def dumped_collection(path: Path) -> str:
         raise BadInput(str(error)) from error
 
 
+app = command("restore", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

@@ -4,45 +4,49 @@ An update can be undone while the data it replaced is kept: the last ten updates
 rollback is itself an update and can be undone too; the next `raydex index` updates the collection from its sources.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Annotated
 
-from jobs.cli import DONE, BadInput, add_json, add_name, add_wait, command, finish, main, say
+from cyclopts import Parameter
+
+from jobs.cli import DONE, BadInput, finish, main, say
 from jobs.environment import open_store
+from jobs.flags import Json, Name, Wait, at_most_one, command
 from pipelines.indexing.lock import hold_known, record_run
 from pipelines.indexing.publish import KnownState, known_states, rollback
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("rollback", __doc__)
-    add_name(parser)
-    to = parser.add_mutually_exclusive_group()
-    to.add_argument("--to", type=int, metavar="REVISION", help="undo all updates after this revision of the live index")
-    to.add_argument("--to-index", type=int, metavar="N", help="make this retired index live")
-    to.add_argument("--list", action="store_true", help="list what the collection can return to")
-    add_wait(parser)
-    add_json(parser)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
-    name = args.collection
+def run(
+    collection: Name,
+    *,
+    to: Annotated[int | None, Parameter(help="undo all updates after this revision of the live index")] = None,
+    to_index: Annotated[int | None, Parameter(help="make this retired index live")] = None,
+    show: Annotated[bool, Parameter("--list", help="list what the collection can return to")] = False,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> int:
+    at_most_one(to=to is not None, to_index=to_index is not None, list=show)
     with open_store() as store:
-        if args.list:
-            states = known_states(store, store.find_collection(name)["name"])
-            finish({"collection": name, "states": list(map(asdict, states))}, args.json, list_states(name, states))
+        if show:
+            states = known_states(store, store.find_collection(collection)["name"])
+            finish(
+                {"collection": collection, "states": list(map(asdict, states))},
+                as_json,
+                list_states(collection, states),
+            )
             return DONE
-        with hold_known(store, name, args.wait, say) as lock:
-            state = choose(name, known_states(store, name), args.to, args.to_index)
+        with hold_known(store, collection, wait, say) as lock:
+            state = choose(collection, known_states(store, collection), to, to_index)
             with record_run(lock, "rollback", None) as record:
                 before, index, revision = rollback(store, lock, record.run, state)
-                record.counts = {"collection": name, "from": before.id, "index": index, "revision": revision}
+                record.counts = {"collection": collection, "from": before.id, "index": index, "revision": revision}
                 record.counts["to"] = state.revision
-    text = f"collection {name}: index {index} is live again (revision {revision}), {before.id} is retired"
+    text = f"collection {collection}: index {index} is live again (revision {revision}), {before.id} is retired"
     if state.kind != "retired":
-        text = f"collection {name}: index {index} is as it was at revision {state.revision} (now revision {revision})"
-    finish(record.counts, args.json, text)
+        was = f"is as it was at revision {state.revision} (now revision {revision})"
+        text = f"collection {collection}: index {index} {was}"
+    finish(record.counts, as_json, text)
     return DONE
 
 
@@ -89,5 +93,8 @@ def summary_of_changes(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{what} {said}" for what, said in parts.items())
 
 
+app = command("rollback", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

@@ -3,35 +3,41 @@
 Runs `python -m serve` in this process; its flags become the settings RAYDEX_HOST, RAYDEX_PORT and so on.
 """
 
-import argparse
+from typing import Annotated
 
-from jobs.cli import add_no_llm, command, main, run_service, say
+from cyclopts import Parameter
+
+from jobs.cli import main, run_service, say
 from jobs.environment import database_url, ended_by_sigterm
+from jobs.flags import NoLLM, command
 from pipelines.store import wait_for_database
 
-EPILOG = "Every other setting of the service is an environment variable RAYDEX_…: see docs/serving.md."
+NOTE = "Every other setting of the service is an environment variable RAYDEX_…: see docs/serving.md."
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("serve", __doc__)
-    parser.epilog = EPILOG
-    parser.add_argument("--host", help="address to listen on (default 127.0.0.1); any other requires API keys")
-    parser.add_argument("--port", type=int, help="port to listen on (default 8000)")
-    parser.add_argument("--collection", help="collection to answer from (default: the only one)")
-    add_no_llm(parser)
-    check = "only check this Serve config file, before `serve deploy FILE`: one line for each fault"
-    parser.add_argument("--check", metavar="FILE", help=check)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
-    if args.check:
-        return run_service("serve", {}, "check", args.check)
+def run(
+    *,
+    host: Annotated[
+        str | None, Parameter(help="address to listen on (default: 127.0.0.1); any other requires API keys")
+    ] = None,
+    port: Annotated[int | None, Parameter(help="port to listen on (default: 8000)")] = None,
+    collection: Annotated[str | None, Parameter(help="collection to answer from (default: the only one)")] = None,
+    llm_off: NoLLM = None,
+    check: Annotated[
+        str | None,
+        Parameter(help="only check this Serve config file, before `serve deploy FILE`: one line for each fault"),
+    ] = None,
+) -> int:
+    if check:
+        return run_service("serve", {}, "check", check)
     if url := database_url():
         with ended_by_sigterm():
             wait_for_database(url, lambda message: say(f"raydex serve: {message}"))
-    return run_service("serve", {name: value for name, value in vars(args).items() if name != "check"})
+    return run_service("serve", {"host": host, "port": port, "collection": collection, "llm_off": llm_off})
+
+
+app = command("serve", __doc__, run, note=NOTE)
 
 
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

@@ -4,33 +4,38 @@ Runs `python -m serve.slack` in this process; its flags become the settings RAYD
 over HTTP, so it runs on any machine that can reach Slack and the service.
 """
 
-import argparse
+from typing import Annotated
 
-from jobs.cli import command, main, run_service
+from cyclopts import Parameter
 
-EPILOG = (
-    "Tokens come from SLACK_BOT_TOKEN and SLACK_APP_TOKEN, the service's API key from RAYDEX_KEY: see docs/slack.md."
-)
+from jobs.cli import main, run_service
+from jobs.flags import at_most_one, command
 
-
-def arguments() -> argparse.ArgumentParser:
-    parser = command("slack", __doc__)
-    parser.epilog = EPILOG
-    parser.add_argument("--service", help="URL of the service to ask (default: the one of RAYDEX_HOME, else port 8000)")
-    file = "YAML file: workspaces with their tokens, collections of channels"
-    parser.add_argument("--workspaces", dest="slack_workspaces", metavar="WORKSPACES", help=file)
-    parser.add_argument("--collection", help="collection to ask if the file names none (default: the service's)")
-    only = parser.add_mutually_exclusive_group()
-    only.add_argument("--check", action="store_true", help="check tokens, workspaces and service, then end")
-    only.add_argument("--manifest", action="store_true", help="print the manifest for creating the Slack app, then end")
-    return parser
+NOTE = "Tokens come from SLACK_BOT_TOKEN and SLACK_APP_TOKEN, the service's API key from RAYDEX_KEY: see docs/slack.md."
 
 
-def run(args: argparse.Namespace) -> int:
-    flags = vars(args)
-    words = [word for word in ("check", "manifest") if flags.pop(word)]
-    return run_service("serve.slack", {name: value or None for name, value in flags.items()}, *words)
+def run(
+    *,
+    service: Annotated[
+        str | None, Parameter(help="URL of the service to ask (default: the one of RAYDEX_HOME, else port 8000)")
+    ] = None,
+    workspaces: Annotated[
+        str | None, Parameter(help="YAML file: workspaces with their tokens, collections of channels")
+    ] = None,
+    collection: Annotated[
+        str | None, Parameter(help="collection to ask where the file names none (default: the service chooses)")
+    ] = None,
+    check: Annotated[bool, Parameter(help="check tokens, workspaces and service, then end")] = False,
+    manifest: Annotated[bool, Parameter(help="print the manifest to make the Slack app from, then end")] = False,
+) -> int:
+    at_most_one(check=check, manifest=manifest)
+    words = [word for word, given in (("check", check), ("manifest", manifest)) if given]
+    settings = {"service": service, "slack_workspaces": workspaces, "collection": collection}
+    return run_service("serve.slack", {name: value or None for name, value in settings.items()}, *words)
+
+
+app = command("slack", __doc__, run, note=NOTE)
 
 
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

@@ -1,15 +1,17 @@
 """Shows all collections, or one in full: sources, settings, pages by state, runs, failures."""
 
-import argparse
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
-from jobs.cli import DONE, add_json, add_name, check_range, command, finish, main
+from cyclopts import Parameter
+
+from jobs.cli import DONE, check_range, finish, main
 from jobs.environment import home, open_store
+from jobs.flags import Json, at_most_one, command
 from pipelines.answering.verified.writing import REVIEW, review_answers
 from pipelines.files.services import RunningService, find_services
 from pipelines.indexing.summary import describe_layouts
@@ -25,41 +27,35 @@ CLEAR_SCREEN = "\x1b[H\x1b[2J"
 NOTHING = "no collection yet: create one with `raydex index URL`"
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("status", __doc__)
-    add_name(parser, "show only this collection, in full")
-    parser.add_argument("--failed", action="store_true", help="list every page that failed, with its reason")
-    parser.add_argument(
-        "--most", type=int, metavar="N", help=f"show at most N runs and N failed pages (default {SHOWN})"
-    )
-    watched = parser.add_mutually_exclusive_group()
-    watched.add_argument("--watch", action="store_true", help="follow the last run of each collection until Ctrl-C")
-    add_json(watched)
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
-    check_range("--most", args.most, 1)
-    wanted = args.collection
+def run(
+    collection: Annotated[str | None, Parameter(help="show only this collection, in full")] = None,
+    *,
+    failed: Annotated[bool, Parameter(help="list every page that failed, with its reason")] = False,
+    most: Annotated[int | None, Parameter(help="show at most N runs and N failed pages")] = None,
+    live: Annotated[bool, Parameter("--watch", help="follow the last run of each collection until Ctrl-C")] = False,
+    as_json: Json = False,
+) -> int:
+    at_most_one(watch=live, json=as_json)
+    check_range("--most", most, 1)
     with open_store() as store:
-        if args.watch:
-            return watch(store, wanted)
+        if live:
+            return watch(store, collection)
         rows = store.collections()
-        chosen = [store.find_collection(wanted)["name"]] if wanted else [row["name"] for row in rows]
-        most = args.most or (None if args.failed else SHOWN)
-        status = {name: _status(store, name, args.most or SHOWN, most) for name in chosen}
+        chosen = [store.find_collection(collection)["name"]] if collection else [row["name"] for row in rows]
+        failures = most or (None if failed else SHOWN)
+        status = {name: _status(store, name, most or SHOWN, failures) for name in chosen}
     default = next((row["name"] for row in rows if row["is_default"]), None)
     services = find_services(home())
-    shown = {name: entry for name, entry in status.items() if wanted or not is_copy(name)}
-    if args.failed:
+    shown = {name: entry for name, entry in status.items() if collection or not is_copy(name)}
+    if failed:
         text = "\n".join(line for name, entry in shown.items() for line in list_failures(name, entry["failures"]))
     elif len(shown) == 1:
         text = "\n".join(summary_of_collection(name, entry, default) for name, entry in shown.items())
     else:
         text = list_collections(shown, default) if shown else NOTHING
-    lines = [] if args.failed or wanted else [_service(service) for service in services]
+    lines = [] if failed or collection else [_service(service) for service in services]
     summary = {"collections": status, "default": default, "services": [service.url for service in services]}
-    finish(summary, args.json, "\n".join([text, *lines]))
+    finish(summary, as_json, "\n".join([text, *lines]))
     return DONE
 
 
@@ -226,5 +222,8 @@ def list_failures(name: str, failures: Sequence[Mapping[str, Any]]) -> list[str]
     return [*lines, f"collection {name}: `raydex index … --retry-failed` fetches only these again"]
 
 
+app = command("status", __doc__, run)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

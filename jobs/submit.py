@@ -7,7 +7,6 @@ their missing packages, in the versions installed here, once per node. Exits wit
 commands connect to the cluster, and may look for a head at 127.0.0.1 that has another address of this machine.
 """
 
-import argparse
 import asyncio
 import importlib.util
 import logging
@@ -23,10 +22,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from jobs.cli import DONE, FAILED, BadInput, add_json, command, finish, main, say
+from cyclopts import App, Group, Parameter
+
+from jobs.cli import DONE, FAILED, BadInput, finish, main, say
 from jobs.environment import set_variables, variables
+from jobs.flags import Json, at_most_one, command
 from jobs.node import LACKING, REQUIREMENTS, walk_requirements
 from pipelines import ray_internals
 from pipelines.cluster import why_unreachable
@@ -57,57 +59,73 @@ class NoCluster(RuntimeError):
     """The cluster can't be reached, rejects the job, or became unavailable during it."""
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = command("submit", __doc__)
-    add = parser.add_argument
-    add("--address", help=f"the cluster's dashboard (default: RAY_API_SERVER_ADDRESS, else {ADDRESS})")
-    add(
-        "--environment",
-        choices=["auto", "build", "none"],
-        default="auto",
-        help="packages to install on the nodes: auto adds missing ones, build installs all, none nothing (%(default)s)",
-    )
-    add("--index", metavar="URL", help="a package index in addition to PyPI, such as the one with torch's CPU builds")
-    add("--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the command (may be repeated)")
-    of_jobs = parser.add_argument_group("jobs that were submitted").add_mutually_exclusive_group()
-    of_jobs.add_argument("--list", action="store_true", help="list them")
-    of_jobs.add_argument(
-        "--logs", metavar="JOB", help="print the log of a job until it ends, and exit with its exit code"
-    )
-    of_jobs.add_argument("--stop", metavar="JOB", help="end a job; its finished work is kept")
-    state = "show the state of a job; without JOB, the nodes of the cluster and what is free there"
-    of_jobs.add_argument("--status", metavar="JOB", nargs="?", const="", help=state)
-    add_json(parser)
-    add("words", nargs=argparse.REMAINDER, metavar="VERB …", help="the command: a verb of `raydex` with its flags")
-    return parser
+ON = f"the cluster's dashboard (default: RAY_API_SERVER_ADDRESS, else {ADDRESS})"
+INSTALL = "what the nodes install: auto asks them what they lack, build installs all, none nothing"
+INDEX = "a package index in addition to PyPI, such as the one with torch's CPU builds"
+LOGS = "print the log of a job until it ends, and exit with its exit code"
+STATUS = "show the state of a job; without one, the nodes of the cluster and what is free there"
+JOBS = Group("Jobs that were submitted", sort_key=2)
 
 
-def run(args: argparse.Namespace) -> int:
+class Submit(App):
+    """The app of `raydex submit`: all that follows the verb belongs to the verb, flags too."""
+
+    def parse_args(self, tokens: Any = None, **options: Any) -> Any:
+        """Return what the tokens call, with the verb's own flags as words."""
+        return super().parse_args(self.split(tokens), **options)
+
+    def split(self, tokens: Sequence[str]) -> list[str]:
+        """Return the tokens with `--` before the first word: that is the verb."""
+        counts = {name: one.token_count()[0] for one in self.assemble_argument_collection() for name in one.names}
+        at = 0
+        while at < len(tokens) and tokens[at].startswith("-") and tokens[at] != "--":
+            flag, takes = tokens[at], counts.get(tokens[at], 0)
+            optional = flag == "--status" and at + 1 < len(tokens) and not tokens[at + 1].startswith("-")
+            at += 1 + (optional if flag == "--status" else takes)
+        rest = list(tokens[at:])
+        return [*tokens[:at], *(["--"] if rest and rest[0] != "--" else []), *rest]
+
+
+def run(
+    *words: Annotated[str, Parameter("verb", help="the command: a verb of `raydex` with its words and flags")],
+    address: Annotated[str | None, Parameter(help=ON)] = None,
+    install: Annotated[Literal["auto", "build", "none"], Parameter("--environment", help=INSTALL)] = "auto",
+    index: Annotated[str | None, Parameter(help=INDEX)] = None,
+    env: Annotated[tuple[str, ...], Parameter(help="a variable for the command, as NAME=VALUE; repeatable")] = (),
+    show: Annotated[bool, Parameter("--list", group=JOBS, help="list them")] = False,
+    logs: Annotated[str | None, Parameter(group=JOBS, help=LOGS)] = None,
+    stop: Annotated[str | None, Parameter(group=JOBS, help="end a job; its finished work is kept")] = None,
+    status: Annotated[
+        list[str] | None, Parameter(group=JOBS, consume_multiple=(0, 1), negative=(), help=STATUS)
+    ] = None,
+    as_json: Json = False,
+) -> int:
     given = variables()
     set_variables({"RAY_AUTH_MODE": given.get("RAY_AUTH_MODE") or "token"})
-    address = args.address or given.get("RAY_API_SERVER_ADDRESS") or ADDRESS
-    if args.list or args.logs or args.stop or args.status is not None:
-        if args.words:
-            raise BadInput(f"{' '.join(args.words)}: --list, --logs, --stop and --status take no command to run")
-        jobs = Jobs(address, open_client(address))
-        if args.logs:
-            return jobs.follow(args.logs)
-        if args.stop:
-            return jobs.stop(args.stop)
-        told, text = jobs.describe_all() if args.list else jobs.describe_state(args.status)
-        finish(told, args.json, text)
+    where = address or given.get("RAY_API_SERVER_ADDRESS") or ADDRESS
+    if show or logs or stop or status is not None:
+        at_most_one(list=show, logs=logs, stop=stop, status=status is not None)
+        if words:
+            raise BadInput(f"{' '.join(words)}: --list, --logs, --stop and --status take no command to run")
+        jobs = Jobs(where, open_client(where))
+        if logs:
+            return jobs.follow(logs)
+        if stop:
+            return jobs.stop(stop)
+        told, text = jobs.describe_all() if show else jobs.describe_state("".join(status or ()))
+        finish(told, as_json, text)
         return DONE
-    if args.json:
+    if as_json:
         raise BadInput("--json belongs to --list and --status; put the --json of a verb after the verb")
-    if not args.words:
+    if not words:
         raise BadInput("name a command, such as `raydex submit index collections/ray.yaml`")
-    passed = variables_to_pass(given, args.env)
+    passed = variables_to_pass(given, env)
     check_database(passed)
-    job = Job(address, args.words, passed)
-    code = job.run(check=args.environment == "auto", pins=list_pins(args.index) if args.environment == "build" else [])
-    if args.environment == "auto" and code in (LACKING, NO_PYTHON):
+    job = Job(where, words, passed)
+    code = job.run(check=install == "auto", pins=list_pins(index) if install == "build" else [])
+    if install == "auto" and code in (LACKING, NO_PYTHON):
         say("raydex submit: they install what is missing: minutes the first time, later runs use it again")
-        code = job.run(check=False, pins=list_pins(args.index))
+        code = job.run(check=False, pins=list_pins(index))
     return code
 
 
@@ -336,5 +354,8 @@ async def follow(client: "JobSubmissionClient", job: str, address: str) -> int:
     return code or FAILED
 
 
+app = command("submit", __doc__, run, kind=Submit)
+
+
 if __name__ == "__main__":
-    main(arguments(), run)
+    main(app)

@@ -4,55 +4,92 @@ KIND is adapter, embedder, reranker, router or tags. Held-out questions judge th
 the verdict. Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not accepted.
 """
 
-import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+from pydantic import BaseModel
 
 from jobs import cli
 from jobs.environment import open_store, read_configuration
+from jobs.flags import Json, command, fill, flags_of
 from pipelines.training import KINDS, TrainingOrder, check_free, train
+from pipelines.training.run import ModelKind
+
+QUESTIONS = "questions with their sources"
+LABELS = 'JSONL or CSV of {"question", "target": 1 if the cheap model suffices}'
+CHECK = "further questions to judge by; their pages are not learned from"
+CORRECTIONS = "CSV of question, tag, correction: questions that people labelled"
+
+PLAN = Group("Plan", sort_key=2)
+app = command("train", __doc__)
 
 
-def arguments() -> argparse.ArgumentParser:
-    parser = cli.command("train", __doc__)
-    kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
-    for name, kind in KINDS.items():
-        add_kind(kinds.add_parser(name, help=kind.help, description=f"Trains {kind.help}."), name)
-    return parser
+class Files(BaseModel):
+    """The flags of every kind."""
+
+    dataset: Annotated[Path, Parameter(help=QUESTIONS)]
+    output: Annotated[Path, Parameter(help="folder of the trained model")]
+    accept: Annotated[bool, Parameter(help="accept the model against the verdict; the card records it")] = False
 
 
-def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add the flags of a kind: its files, and the fields of its plan."""
-    add = parser.add_argument
-    labels = 'JSONL or CSV of {"question", "target": 1 if the cheap model suffices}'
-    add("--dataset", type=Path, required=True, help=labels if name == "router" else "questions with their sources")
-    add("--output", type=Path, required=True, help="folder of the trained model")
-    if name != "router":
-        cli.add_collection(parser, "collection whose index is used (default: the only one)")
-    if name == "adapter":
-        add("--check", type=Path, help="more questions to judge by; their pages are excluded from training")
-    if name == "tags":
-        add("--corrections", type=Path, help="CSV of question, tag, correction: questions labeled by people")
-    cli.add_fields(parser, KINDS[name].plan)
-    if name != "router":
-        add("--threads", type=int, default=0, help="threads of torch on a CPU (default: torch decides)")
-    add("--accept", action="store_true", help="accept the model despite the verdict; its model card records this")
-    cli.add_json(parser)
+class OfRouter(Files):
+    """The flags of a router, which reads no index."""
+
+    dataset: Annotated[Path, Parameter(help=LABELS)]
 
 
-def run(args: argparse.Namespace) -> int:
-    flags, kind = vars(args), KINDS[args.kind]
-    plan = cli.read_fields(kind.plan, flags)
-    check_free(args.output)
-    files = {name: flags[name] for name in ("collection", "check", "corrections") if name in flags}
-    order = TrainingOrder(args.dataset, **files, open_store=open_store, settings=read_configuration(), progress=cli.say)
-    if flags.get("threads"):
+class OfCollection(Files):
+    """The flags of a kind that reads the index of a collection."""
+
+    collection: Annotated[str | None, Parameter(help="whose index is used (default: the only one)")] = None
+    threads: Annotated[int, Parameter(help="of torch on a CPU (0: torch decides)")] = 0
+
+
+class OfAdapter(OfCollection):
+    """The flags of an adapter."""
+
+    check: Annotated[Path | None, Parameter(help=CHECK)] = None
+
+
+class OfTags(OfCollection):
+    """The flags of tags."""
+
+    corrections: Annotated[Path | None, Parameter(help=CORRECTIONS)] = None
+
+
+READS: dict[str, type[Files]] = {"router": OfRouter, "adapter": OfAdapter, "tags": OfTags}
+
+
+def trainer(name: str, kind: ModelKind[Any, Any, Any]) -> Callable[..., int]:
+    """Return the function that trains a kind; its flags are the files that it reads and the fields of its plan."""
+    Reads: Any = Parameter("*")(READS.get(name, OfCollection))
+    Plan: Any = flags_of(kind.plan, PLAN)
+
+    def work(*, files: Reads, plan: Plan | None = None, as_json: Json = False) -> int:
+        return run(kind, fill(kind.plan, plan), files, as_json)
+
+    return work
+
+
+def run(kind: ModelKind[Any, Any, Any], plan: BaseModel, files: Files, as_json: bool) -> int:
+    """Train a model of a kind, and return the exit code of its verdict."""
+    check_free(files.output)
+    reads = files.model_dump(exclude={"output", "accept", "threads"})
+    order = TrainingOrder(**reads, open_store=open_store, settings=read_configuration(), progress=cli.say)
+    if threads := getattr(files, "threads", 0):
         import torch
 
-        torch.set_num_threads(args.threads)
-    result = train(kind, kind.load(order, plan), args.output, accept=args.accept, progress=cli.say)
-    cli.finish(result.as_dict(), args.json, str(result))
+        torch.set_num_threads(threads)
+    result = train(kind, kind.load(order, plan), files.output, accept=files.accept, progress=cli.say)
+    cli.finish(result.as_dict(), as_json, str(result))
     return cli.DONE if result.accepted else cli.NOT_ACCEPTED
 
 
+for name, kind in KINDS.items():
+    app.command(trainer(name, kind), name=name, help=f"train {kind.help}")
+
+
 if __name__ == "__main__":
-    cli.main(arguments(), run)
+    cli.main(app)

@@ -69,7 +69,7 @@ class Jobs:
         """Run `python -m jobs.<verb> <flags> --json` in this process."""
         module = importlib.import_module(f"jobs.{verb}")
         self.capsys.readouterr()
-        code = run_job(module.arguments(), module.run, [*map(str, flags), "--json"])
+        code = run_job(module.app, [*map(str, flags), "--json"])
         printed = self.capsys.readouterr()
         lines = printed.out.strip().splitlines()
         return JobResult(code, json.loads(lines[-1]) if lines else {}, printed.err)
@@ -78,7 +78,7 @@ class Jobs:
         """Run a job in this process, and return its output for people."""
         module = importlib.import_module(f"jobs.{verb}")
         self.capsys.readouterr()
-        run_job(module.arguments(), module.run, [*map(str, flags)])
+        run_job(module.app, [*map(str, flags)])
         return self.capsys.readouterr().out
 
     def reindex(self, *flags: object) -> JobResult:

@@ -58,18 +58,18 @@ class Site(BaseModel, extra="forbid", frozen=True):
     """
 
     start_urls: tuple[Annotated[str, AfterValidator(_check_start_url)], ...] = Field(min_length=1)
-    include: tuple[UrlPattern, ...] = ()
-    exclude: tuple[UrlPattern, ...] = ()
-    max_pages: int | None = Field(default=None, ge=1)
-    max_depth: int | None = Field(default=None, ge=0)
+    include: tuple[UrlPattern, ...] = Field((), description="regular expression that a URL must match")
+    exclude: tuple[UrlPattern, ...] = Field((), description="regular expression that a URL must not match")
+    max_pages: int | None = Field(None, ge=1, description="stop after exactly so many pages of a host")
+    max_depth: int | None = Field(None, ge=0, description="follow at most so many links from a start URL")
     no_parent: bool = True
     sitemap: bool = True
-    ignore_robots: bool = False
-    allow_private: bool = False
-    # Concurrent requests; 8 is Scrapy's own default, and AutoThrottle stays below it.
-    concurrency: int = Field(default=8, ge=1, le=64)
-    delay_s: float = Field(default=0.0, ge=0)  # least time between two requests, seconds
-    # For one page, from connecting to its last byte: 20 MB at 1 MB/s. A page that hangs takes twice this (one retry).
+    ignore_robots: bool = Field(False, description="do not obey robots.txt")
+    allow_private: bool = Field(False, description="allow private and loopback addresses")
+    # Requests at once; 8 is Scrapy's own default, AutoThrottle stays below it.
+    concurrency: int = Field(8, ge=1, le=64, description="requests at once for each host")
+    delay_s: float = Field(0.0, ge=0, description="least seconds between two requests")
+    # For one page, from connecting to its last byte: 20 MB at 1 MB/s. A page that hangs costs it twice (one retry).
     timeout_s: float = Field(default=20.0, gt=0)
     retries: int = Field(default=3, ge=0)  # after the first attempt; at most one after a timeout
     # Compressed or not; PostgreSQL's PDF manual has 15 MB.

@@ -33,12 +33,12 @@ from pipelines.text.phrases import read_table
 
 # Files that generators put next to their pages: copies of source files, assets.
 COPIES = tuple(f"/{folder}/" for generator in GENERATORS for folder in generator.copies.split())
-URL_STYLES = ("auto", *get_args(UrlStyle))
-_SITES = ("docs/", "website/", "site/", "doc/")  # folders of a checkout that contain its site
-# includes the folders of package managers
-_HIDDEN = re.compile(r"/(?:\.|(?:node_modules|bower_components|site-packages)/)")
-_FILES = "http://folder.invalid"  # replaces the file system while links between files are resolved
-UNKNOWN = read_table(__name__)["unknown"]  # configurations of unsupported generators, with the generators' names
+ChosenStyle = Literal["auto", "keep", "html", "directory", "bare"]  # auto, or a UrlStyle
+URL_STYLES = get_args(ChosenStyle)
+_SITES = ("docs/", "website/", "site/", "doc/")  # folders of a checkout that hold its site
+_HIDDEN = re.compile(r"/(?:\.|(?:node_modules|bower_components|site-packages)/)")  # and what package managers install
+_FILES = "http://folder.invalid"  # stands for the file system while links between files are resolved
+UNKNOWN = read_table(__name__)["unknown"]  # configurations of generators whose URLs are not known, with their names
 _MAX_CONFIG = 1_000_000  # bytes of a generator's configuration; the longest of many has 50,000
 
 

@@ -45,7 +45,7 @@ def job(store: Store, database_url: str, tmp_path: Path, monkeypatch, capfd) -> 
 
     def run(*words: str, dataset: str = "six.jsonl") -> Done:
         capfd.readouterr()
-        code = run_job(evaluate.arguments(), evaluate.run, ["--dataset", str(tmp_path / dataset), *words])
+        code = run_job(evaluate.app, ["--dataset", str(tmp_path / dataset), *words])
         return Done(code, *capfd.readouterr())
 
     return run

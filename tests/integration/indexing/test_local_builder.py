@@ -80,7 +80,7 @@ def test_neither_ray_nor_torch_is_imported(jobs: Jobs, folder: Path) -> None:
     code = (
         "import sys; from jobs import reindex; from jobs.cli import run_job;"
         f"flags = {[*map(str, jobs.common[:-1])]!r};"  # like a user, without --no-ray
-        "code = run_job(reindex.arguments(), reindex.run, flags);"
+        "code = run_job(reindex.app, flags);"
         "found = {'ray', 'torch', 'sentence_transformers', 'transformers'} & set(sys.modules);"
         "sys.exit(code or (str(found) if found else 0))"
     )

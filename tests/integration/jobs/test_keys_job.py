@@ -1,9 +1,12 @@
 """`python -m jobs.keys`: a key is shown once, listed without its secret, and useless once revoked."""
 
+import re
+
 import pytest
 from kit.reindexing import Jobs
 
 from jobs import keys
+from jobs.flags import BadFlags, read_words
 from pipelines.store import Store, key_hash
 
 
@@ -61,8 +64,13 @@ def test_unusable_input_is_rejected_by_name(jobs: Jobs, words: str, said: str) -
     assert said in refused.messages and "Traceback" not in refused.messages
 
 
-@pytest.mark.parametrize("words", ["", "create", "create a --scope root", "create a --rate x"])
-def test_unknown_subcommand_is_refused_by_the_parser(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        keys.arguments().parse_args(words.split())
-    assert "usage" in capsys.readouterr().err
+@pytest.mark.parametrize(("words", "said"), [
+    ("", "say what to do: create, list, secret, revoke"),
+    ("craete a", 'Did you mean "create"?'),
+    ("create", "NAME is missing"),
+    ("create a --scope root", 'Choose from: "query", "changes", "admin"'),
+    ("create a --rate x", "invalid value for --rate"),
+])  # fmt: skip
+def test_words_that_no_action_takes_are_refused_with_what_to_write(words: str, said: str) -> None:
+    with pytest.raises(BadFlags, match=re.escape(said)):
+        read_words(keys.app, words.split())

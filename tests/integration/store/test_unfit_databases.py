@@ -42,7 +42,7 @@ def test_other_encodings_are_refused_in_one_line(strange_url, tmp_path):
 
 def test_command_ends_with_that_line(strange_url, monkeypatch, capsys):
     monkeypatch.setenv("DATABASE_URL", strange_url)
-    assert cli.run_job(status_job.arguments(), status_job.run, []) == cli.FAILED
+    assert cli.run_job(status_job.app, []) == cli.FAILED
     said = capsys.readouterr().err
     assert said.startswith("raydex status: the database ") and said.count("\n") == 1
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli import describe_error
-from jobs.experiment import arguments
+from jobs.cli import BadInput, describe_error
+from jobs.experiment import app, how_far
+from jobs.flags import read_words
 from pipelines.cluster import own_error
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan
@@ -238,9 +239,10 @@ def test_failed_cell_is_listed_with_its_error():
 
 def test_allowed_drop_is_a_number_with_or_without_sign():
     for said in ("0.02", "-0.02"):
-        assert arguments().parse_args(["s.yaml", "--baseline", "a", "--fail-below", said]).fail_below == 0.02
-    with pytest.raises(SystemExit):
-        arguments().parse_args(["s.yaml", "--fail-below", "nan"])
+        given = read_words(app, ["s.yaml", "--baseline", "a", "--fail-below", said])[1].arguments
+        assert how_far(given["fail_below"]) == 0.02
+    with pytest.raises(BadInput, match="--fail-below is nan"):
+        how_far(float("nan"))
 
 
 def test_failed_cell_shows_the_reason_without_a_ray_traceback():

@@ -5,16 +5,17 @@ import importlib
 import json
 import re
 import sys
-from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 from kit.api import FakeEngine, FakeStore
 from test_architecture import CODE, ROOT, files, name_of
 
-from jobs.__main__ import VERBS
+from jobs.flags import all_commands, list_flags
+from jobs.verbs import VERBS
 from pipelines.answering.reranking import RerankerOptions
 from pipelines.answering.settings import flatten
 from pipelines.answering.settings.names import groups_of
@@ -98,17 +99,14 @@ def commands(text: str) -> Iterator[tuple[str, list[str]]]:
     for line in lines:
         if found := COMMAND.search(line):
             called, verb, rest = found.groups()
-            module = VERBS.get(verb, (f"jobs.{verb}",))[0] if called.startswith("raydex ") else f"jobs.{verb}"
+            known = VERBS[verb].module if verb in VERBS else f"jobs.{verb}"
+            module = known if called.startswith("raydex ") else f"jobs.{verb}"
             yield module, re.sub(r"(\s#|\s&$|\s\|).*", "", rest).replace("'", " ").replace('"', " ").split()
 
 
-def flags_of(parser: ArgumentParser) -> set[str]:
-    """Return all flags of a command and its subcommands."""
-    found = {flag for action in parser._actions if action.help != SUPPRESS for flag in action.option_strings}
-    for action in parser._actions:
-        if isinstance(action, _SubParsersAction):
-            found |= {flag for below in action.choices.values() for flag in flags_of(below)}
-    return found
+def flags_of(app: App) -> set[str]:
+    """Return all flags of a command and of its actions."""
+    return {name for _, one in all_commands(app) for names, _ in list_flags(one) for name in names} | {"--help"}
 
 
 def test_modules_imported_in_the_makefile_exist():
@@ -121,9 +119,9 @@ def test_modules_imported_in_the_makefile_exist():
 def test_every_command_on_a_page_exists_with_its_flags(page):
     for module, words in commands(page.read_text()):
         assert (ROOT / f"{module.replace('.', '/')}.py").exists(), f"{name_of(page)}: there is no command {module}"
-        parser = importlib.import_module(module).arguments()
+        app = importlib.import_module(module).app
         named = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
-        assert named <= flags_of(parser), f"{name_of(page)}: {module} {' '.join(words)}"
+        assert named <= flags_of(app), f"{name_of(page)}: {module} {' '.join(words)}"
 
 
 def test_commands_are_found_in_pages():
@@ -215,9 +213,9 @@ def test_setting_without_a_description_is_named_with_its_file(docs, monkeypatch)
 def test_reference_contains_every_flag_and_every_route(docs):
     reference = docs("reference")
     flags, http = reference.flags_page(), reference.http_page()
-    for verb, (module, _) in VERBS.items():
+    for verb, entry in VERBS.items():
         assert f"\n## raydex {verb}\n" in flags
-        named = {flag for flag in flags_of(importlib.import_module(module).arguments()) if flag.startswith("--")}
+        named = {flag for flag in flags_of(importlib.import_module(entry.module).app) if flag.startswith("--")}
         assert named - {"--help"} - set(re.findall(r"`(--[\w-]+)", flags)) == set(), verb
     assert "### POST /query\n" in http and "### QueryIn\n" in http
 

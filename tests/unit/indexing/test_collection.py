@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs import prune
-from jobs.reindex import arguments
+from jobs.reindex import Building, Running
 from pipelines.indexing.building.pools import plan_pools
 from pipelines.indexing.collection import (
     Collection,
@@ -164,15 +164,9 @@ def test_each_default_is_declared_once():
     options = ReindexOptions()
     assert pools["gpus"].default == options.gpus_per_embedder
     assert pools["max_embedders"].default == options.max_embedders
-    keep = prune.arguments().parse_args(["--collection", "docs"]).keep
+    keep = inspect.signature(prune.run).parameters["keep"].default
     assert keep == inspect.signature(Store.prune).parameters["keep"].default
-    flags = arguments().parse_args([URL])
-    given = {name for name, value in vars(flags).items() if value not in (None, False, [])}
-    assert given == {
-        "target", "backend", "gpus_per_embedder", "max_embedders", "finish_in", "maintenance_work_mem",
-    }  # fmt: skip
-    assert flags.finish_in * 60 == options.finish_in_s
-    for name in given & {field.name for field in fields(ReindexOptions)}:
-        assert getattr(flags, name) == getattr(options, name)
-    for name in ("maintenance_work_mem", "parallel_workers"):
-        assert getattr(flags, name) == getattr(options.resources, name)
+    flags = {**Building().options(), **Running().model_dump()}
+    assert flags["resources"] == options.resources
+    for name in flags.keys() & {field.name for field in fields(ReindexOptions)}:
+        assert flags[name] == getattr(options, name)

@@ -53,7 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str) -> int:
-    return run_job(ask.arguments(), ask.run, ["Why?", *words])
+    return run_job(ask.app, ["Why?", *words])
 
 
 def test_person_waits_for_the_index_without_a_service(home):
@@ -143,7 +143,7 @@ def test_texts_are_in_the_language_of_the_question_or_terminal(service, monkeypa
         ("list_files", "P · schwach belegt", "Außerdem gefunden", "Die Suche nach Wörtern war nicht verfügbar."),
         ("Comment lire un fichier CSV ?", "P · appui faible", "Trouvé aussi"),
     ):
-        assert run_job(ask.arguments(), ask.run, [asked, "--url", service.url]) == 0
+        assert run_job(ask.app, [asked, "--url", service.url]) == 0
         out = capsys.readouterr().out
         assert all(text in out for text in said), out
     assert [body["language"] for body, _ in service.requests] == ["de", "de"]

@@ -19,7 +19,8 @@ import pytest
 import ray
 import yaml
 
-from jobs.nightly import arguments
+from jobs.flags import read_words
+from jobs.nightly import app
 from pipelines.indexing.collection import load_collection
 from serve.settings import Settings
 
@@ -142,7 +143,7 @@ def test_night_runs_a_raydex_command():
     [line] = re.findall(r"entrypoint: (.*)", TEMPLATES)
     program, verb, *flags = shlex.split(line.replace("{{ .name }}", "ray"))
     assert (program, verb) == ("raydex", "nightly")
-    file = Path(arguments().parse_args(flags).collection)
+    file = Path(read_words(app, flags)[1].arguments["source"])
     assert f"mountPath: {file.parent}," in TEMPLATES
     assert load_collection(ROOT / "collections" / file.name).name
 

@@ -4,6 +4,8 @@ import importlib
 import itertools
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from jobs import ask, demo
-from jobs.__main__ import VERBS, raydex
+from jobs.__main__ import raydex
+from jobs.flags import BadFlags, read_words
+from jobs.verbs import VERBS
 from pipelines.store import NoSuchCollection
 from tests.kit.cluster import free_port
 
@@ -31,25 +35,41 @@ def ending(*words: str) -> object:
     return ended.value.code
 
 
-def test_help_is_one_screen_in_the_order_of_first_use(capsys):
+def test_the_help_lists_all_verbs_in_groups_in_the_order_of_the_first_day(capsys):
     assert not ending("--help")
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 32 and max(map(len, lines)) <= 80
+    assert len(lines) <= 50 and max(map(len, lines)) <= 80
     listed = [line.split()[0] for line in lines if line.startswith("  ")]
     assert listed == list(VERBS) and listed[:5] == ["demo", "index", "ask", "serve", "doctor"]
+    groups = dict.fromkeys(verb.group for verb in VERBS.values())
+    assert [line for line in lines[2:] if line and line[0] != " "] == list(groups)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_ends_with_its_examples_which_its_app_reads(verb, capsys):
+    assert not ending(verb, "--help")
+    shown = capsys.readouterr().out.rstrip()
+    assert len(VERBS[verb].examples) >= 2
+    assert shown.endswith("\n".join(["Examples:", *(f"  {example}" for example in VERBS[verb].examples)]))
+    for example in VERBS[verb].examples:
+        words = re.search(r"raydex ([^)|>]*)", example)
+        assert words is not None and len(example) <= 78
+        first, *rest = shlex.split(words[1])
+        assert first == verb
+        assert read_words(importlib.import_module(VERBS[verb].module).app, rest)[0].__name__ != "help_print"
 
 
 def test_every_verb_is_a_file_in_jobs_and_vice_versa():
     files = {path.stem for path in (ROOT / "jobs").glob("*.py") if '__name__ == "__main__"' in path.read_text()}
     of_nodes = {"node"}  # users never call it: it runs on the nodes of a Ray job before the verb
-    assert {module for module, _ in VERBS.values()} == {f"jobs.{name}" for name in files - {"__main__"} - of_nodes}
+    assert {verb.module for verb in VERBS.values()} == {f"jobs.{name}" for name in files - {"__main__"} - of_nodes}
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_of_a_verb_shows_the_called_command(verb, capsys):
     assert not ending(verb, "--help")
     shown = capsys.readouterr().out
-    assert shown.startswith(f"usage: raydex {verb} ")
+    assert shown.startswith((f"usage: raydex {verb} ", f"usage: raydex {verb}\n"))
     assert not ending("help", verb)
     assert capsys.readouterr().out == shown
 
@@ -92,35 +112,64 @@ def test_closed_pipe_causes_no_error_message(words):
 
 
 @pytest.mark.parametrize("verb", ["status", "default", "publish", "rollback", "prune", "drop", "dump"])
-def test_verb_for_one_collection_takes_its_name_or_the_flag(verb, capsys):
+def test_a_verb_about_one_collection_takes_its_name_or_the_flag(verb):
     """Arguments and flags can be in any order. Two names are refused, and so is a missing one."""
-    parser = importlib.import_module(VERBS[verb][0]).arguments()
+    app = importlib.import_module(VERBS[verb].module).app
     rest = ["docs.dump"] if verb == "dump" else []
     for name in (["docs"], ["--collection", "docs"]):
         for parts in itertools.permutations([name, ["--json"], *([rest] if rest else [])]):
             if name == ["docs"] and rest and parts.index(rest) < parts.index(name):
                 continue  # the first of two arguments is the name
-            args = parser.parse_args([*itertools.chain(*parts)])
-            assert args.collection == "docs" and args.json, parts
-            assert not rest or str(args.file) == "docs.dump", parts
-    with pytest.raises(SystemExit):
-        parser.parse_args(["docs", *rest, "--collection", "other"])
-    assert "two collections are named" in capsys.readouterr().err
+            given = read_words(app, [*itertools.chain(*parts)])[1].arguments
+            assert given["collection"] == "docs" and given["as_json"], parts
+            assert not rest or str(given["file"]) == "docs.dump", parts
+    with pytest.raises(BadFlags, match="one word too many, as --collection names the collection"):
+        read_words(app, ["docs", *rest, "--collection", "other"])
     if verb in ("status", "default"):
-        assert parser.parse_args([]).collection is None
+        assert read_words(app, [])[1].arguments == {}
     else:
-        with pytest.raises(SystemExit):
-            parser.parse_args(rest)
-        assert "the collection is missing" in capsys.readouterr().err
+        with pytest.raises(BadFlags, match="is missing"):
+            read_words(app, rest)
 
 
 @pytest.mark.parametrize("words", ["restore docs.dump --json --collection docs", "restore --json docs.dump --replace",
                                    "ask --json hello --collection docs", "ask --json -- --hello",
                                    "index --json docs --base-url https://x.test/", "keys revoke --json reader",
                                    "prune docs --keep 3 --json", "rollback docs --to 3 --json"])  # fmt: skip
-def test_arguments_and_flags_of_other_verbs_can_be_in_any_order(words):
+def test_words_and_flags_of_other_verbs_stand_in_any_order(words):
     verb, *rest = words.split()
-    assert importlib.import_module(VERBS[verb][0]).arguments().parse_args(rest).json
+    assert read_words(importlib.import_module(VERBS[verb].module).app, rest)[1].arguments["as_json"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("index --exlude x http://a.test/", "unknown option: --exlude. Did you mean --exclude?"),
+        ("index http://a.test/ --chunk-unit token", "--chunk-unit is 'token': it must be 'tokens' or 'characters'"),
+        ("index http://a.test/ --max-pages 0 --delay -1", "'0': it must be at least 1; --delay is '-1'"),
+        ("index http://a.test/ --max-pages many", "--max-pages is 'many'"),
+        ("keys craete a", 'unknown command "craete". Did you mean "create"?'),
+        ("completion bsh", 'Did you mean "bash"?'),
+        ("status docs api", "'api' is one word too many"),
+        ("status --watch --json", "--watch and --json exclude each other"),
+        ("train embedder --dataset a --output b --layers al", "--layers is 'al'"),
+        ("train", "say what to do: adapter, embedder, reranker, router, tags"),
+        ("dump docs", "FILE is missing: give it as a word or with --file"),
+        ("logs x", 'unable to convert "x" into int'),
+    ],
+)
+def test_wrong_words_and_flags_are_refused_with_what_was_meant(words, said, capsys):
+    assert ending(*words.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and said in printed.err and "Traceback" not in printed.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_verb_and_its_flags(shell, capsys):
+    assert not ending("completion", shell)
+    script = capsys.readouterr().out
+    assert [verb for verb in VERBS if verb not in script] == []
+    assert all(flag in script for flag in ("max-pages", "fail-below", "publishable"))
 
 
 HOMELESS = {"index": ["x", "--base-url", "https://x.test/"], "ask": ["hi"], "keys": ["list"], "answers": ["list"],
@@ -165,7 +214,7 @@ def test_command_defaults_equal_service_defaults(capsys):
     assert port == demo.SERVE_PORT
     assert not ending("serve", "--help")
     shown = capsys.readouterr().out
-    assert f"(default {host})" in shown and f"(default {port})" in shown
+    assert f"(default: {host})" in shown and f"(default: {port})" in shown
 
 
 def test_no_help_loads_a_heavy_package():
@@ -191,8 +240,8 @@ print(json.dumps(loaded))
     "words", [["how", "do", "I", "exclude"], ["how do I exclude"], ["how", "--json", "do", "I", "exclude"]]
 )
 def test_question_needs_no_quotes(words):
-    assert ask.arguments().parse_args(words).question == "how do I exclude"
-    assert ask.arguments().parse_args(["--", "--json", "how"]).question == "--json how"
+    assert read_words(ask.app, words)[1].args == ("how", "do", "I", "exclude") or words == ["how do I exclude"]
+    assert read_words(ask.app, ["--", "--json", "how"])[1].args == ("--json", "how")
 
 
 def test_misspelled_collection_is_named_with_the_intended_one():

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from jobs import serve
-from jobs.nightly import arguments
+from jobs.flags import read_words
+from jobs.nightly import app
 from pipelines.indexing.collection import load_collection
 
 ROOT = Path(__file__).parents[3]
@@ -21,7 +22,7 @@ def collection_of(command):
     """Return the collection file in a night's command, after its flags were accepted."""
     words = shlex.split(command)
     assert (words[0].endswith(".venv/bin/raydex"), words[1]) == (True, "nightly")
-    return Path(arguments().parse_args(words[2:]).collection)
+    return Path(read_words(app, words[2:])[1].arguments["source"])
 
 
 def test_crontab_is_one_line_with_a_valid_command():
@@ -39,7 +40,7 @@ def test_units_run_existing_commands():
     [service] = re.findall(r"^ExecStart=(.*)", (UNITS / "raydex.service").read_text(), re.M)
     program, verb, *flags = shlex.split(service)
     assert (program, verb) == (night.split()[0], "serve")
-    serve.arguments().parse_args(flags)
+    read_words(serve.app, flags)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")

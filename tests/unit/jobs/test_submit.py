@@ -17,6 +17,7 @@ from ray._private.runtime_env.packaging import create_package, get_uri_for_direc
 
 from jobs import node, submit
 from jobs.cli import BadInput
+from jobs.flags import read_words
 
 ROOT = Path(__file__).parents[3]
 
@@ -129,16 +130,15 @@ def test_raydex_variables_are_passed_on_except_the_local_home():
 
 def test_command_and_database_are_required(monkeypatch):
     monkeypatch.delenv("DATABASE_URL", raising=False)
-    parse = submit.arguments().parse_args
     with pytest.raises(BadInput, match="name a command"):
-        submit.run(parse([]))
+        submit.run()
     with pytest.raises(BadInput, match=r"DATABASE_URL is not set.*raydex database"):
-        submit.run(parse(["index"]))
+        submit.run("index")
 
 
 def test_flags_after_the_verb_belong_to_the_verb():
-    args = submit.arguments().parse_args(["--env", "A=1", "index", "x.yaml", "--env", "--json"])
-    assert (args.env, args.words) == (["A=1"], ["index", "x.yaml", "--env", "--json"])
+    given = read_words(submit.app, ["--env", "A=1", "index", "x.yaml", "--env", "--json"])[1].arguments
+    assert given == {"env": ("A=1",), "words": ("index", "x.yaml", "--env", "--json")}
 
 
 @pytest.mark.parametrize(
@@ -176,17 +176,17 @@ def test_cluster_lost_during_a_job_is_reported_with_a_remedy():
 @pytest.mark.parametrize(
     ("words", "asks"),
     [
-        (["--list"], {"list": True}),
-        (["--status"], {"status": ""}),
-        (["--status", "raysubmit_1"], {"status": "raysubmit_1"}),
+        (["--list"], {"show": True}),
+        (["--status"], {"status": []}),
+        (["--status", "raysubmit_1"], {"status": ["raysubmit_1"]}),
         (["--address", "http://h:1", "--stop", "raysubmit_1"], {"stop": "raysubmit_1"}),
-        (["status", "--json"], {"status": None, "words": ["status", "--json"]}),
-        (["logs", "7"], {"logs": None, "words": ["logs", "7"]}),
+        (["status", "--json"], {"words": ("status", "--json")}),
+        (["logs", "7"], {"words": ("logs", "7")}),
     ],
 )
 def test_flag_manages_jobs_and_a_word_is_a_verb_to_run(words, asks):
-    parsed = vars(submit.arguments().parse_args(words))
-    assert {name: parsed[name] for name in asks} == asks
+    given = read_words(submit.app, words)[1].arguments
+    assert {name: value for name, value in given.items() if name != "address"} == asks
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,8 @@ def test_flag_manages_jobs_and_a_word_is_a_verb_to_run(words, asks):
 )
 def test_job_flags_and_a_command_cannot_be_combined(words, said):
     with pytest.raises(BadInput, match=said):
-        submit.run(submit.arguments().parse_args(words))
+        work, given = read_words(submit.app, words)
+        work(*given.args, **given.kwargs)
 
 
 @pytest.mark.parametrize(

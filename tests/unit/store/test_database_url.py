@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from jobs.__main__ import VERBS, raydex
+from jobs.__main__ import raydex
+from jobs.verbs import VERBS
 from pipelines.store import BadDatabaseUrl, Store, check_url
 from pipelines.store.database.address import conninfo
 
