@@ -34,12 +34,12 @@ WORDS = {
     "logs": ["1"],
     "evaluate": ["--dataset", "questions.jsonl"],
     "experiment": ["sweep.yaml"],
-    "train": ["embedder", "--collection", "x", "--dataset", "questions.jsonl", "--out", "embedder"],
+    "train": ["embedder", "--collection", "x", "--dataset", "questions.jsonl", "--output", "embedder"],
 } | {verb: ["x"] for verb in ("publish", "rollback", "prune", "drop")}
 WORDS |= {verb: ["x.yaml"] for verb in ("nightly", "plan", "report")}
-# Three commands do not read it: one asks the service, one runs the embedded Postgres, one passes it to a cluster. The
-# doctor has its own tests.
-WITHOUT_DATABASE = {"slack", "database", "doctor", "submit"}
+# These do not read it: one asks the service, one runs the embedded Postgres, one passes it to a cluster, and one prints
+# a script. The doctor has its own tests.
+WITHOUT_DATABASE = {"slack", "database", "doctor", "submit", "completion"}
 WAITING = {"serve", "demo"}  # they wait for a server that may be starting, even on an unknown host
 
 
