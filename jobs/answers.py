@@ -27,8 +27,8 @@ NONE_YET = "no verified answer yet: `raydex answers add --question … --source 
 
 
 WORDING = "the question, or another wording of it; repeatable"
-ASKED = "a question that was asked, by its id or its words; repeatable: the questions of a cluster"
-SOURCE = "a section that the answer rests on, URL#ANCHOR: [1] in the text is the first; repeatable"
+ASKED = "a recorded question, by its id or its text; repeatable for all questions of a cluster"
+SOURCE = "a section that supports the answer, URL#ANCHOR; [1] in the text cites the first; repeatable"
 NUMBER = "the number of the answer, as `raydex answers list` shows it"
 
 Of = Annotated[str | None, Parameter(help="default: the one that is asked where none is named")]
@@ -44,7 +44,7 @@ app = command("answers", __doc__)
 
 @app.command(name="list")
 def list_answers(*, collection: Of = None, as_json: Json = False) -> int:
-    """List the answers of a collection, and which of them are given."""
+    """List a collection's answers, and which of them are in use."""
     with open_store() as store:
         name = named_collection(store, collection)
         reviewed = writing.review_answers(store, name)
@@ -104,7 +104,7 @@ def accept(
     text: Text = None,
     as_json: Json = False,
 ) -> int:
-    """Give an answer again, as it is or with another text or other sections."""
+    """Use an answer again, unchanged or with new text or sections."""
     at_most_one(file=file, text=text)
     with open_store() as store:
         known = store.verified_answer(number)
@@ -121,7 +121,7 @@ def accept(
 
 @app.command
 def retire(number: Number, /, *, as_json: Json = False) -> int:
-    """Stop giving an answer."""
+    """Stop using an answer."""
     with open_store() as store:
         store.retire_verified_answer(number)
         tell(store, number, as_json, f"is no longer given; `raydex answers accept {number}` gives it again")

@@ -53,17 +53,17 @@ class ServiceFailed(RuntimeError):
 
 
 def run(
-    *words: Annotated[str, Parameter("question", help="the question, in quotes or not")],
+    *words: Annotated[str, Parameter("question", help="the question, with or without quotes")],
     collection: Annotated[
         str | None, Parameter(help="collection to ask (default: the one set by `raydex default`, else the only one)")
     ] = None,
-    k: Annotated[int | None, Parameter("-k", help="number of hits to answer from (default: 5)")] = None,
+    k: Annotated[int | None, Parameter("-k", help="number of hits to use for the answer (default: 5)")] = None,
     url: Annotated[
-        str | None, Parameter(help="service to ask (default: the one of RAYDEX_HOME that was started last, if any)")
+        str | None, Parameter(help="service to ask (default: the last one started in RAYDEX_HOME, if any)")
     ] = None,
     key: Annotated[str | None, Parameter(help="API key of the service (default: RAYDEX_KEY)")] = None,
     follow: Annotated[
-        bool, Parameter(help="print the hits, the progress of the model and each sentence, with the seconds")
+        bool, Parameter(help="print the hits, the model's progress and each sentence, with timestamps in seconds")
     ] = False,
     as_json: Json = False,
 ) -> int:

@@ -17,7 +17,9 @@ def run(
         str | None, Parameter(help="the collection that becomes the default (default: print it)")
     ] = None,
     *,
-    none: Annotated[bool, Parameter(help="have no default: with several collections, name one")] = False,
+    none: Annotated[
+        bool, Parameter(help="remove the default: with several collections, requests must name one")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     if collection and none:

@@ -45,7 +45,7 @@ def run(
     *,
     site: Annotated[str | None, Parameter(help="crawl this site instead of the documentation of Raydex")] = None,
     question: Annotated[str | None, Parameter(help="question to ask")] = None,
-    max_pages: Annotated[int, Parameter(help="index at most so many pages of --site")] = 200,
+    max_pages: Annotated[int, Parameter(help="index at most this many pages of --site")] = 200,
     port: Annotated[int, Parameter(help="port of the service")] = SERVE_PORT,
     once: Annotated[bool, Parameter(help="stop after the first answer")] = False,
     no_llm: NoLLM = None,

@@ -35,11 +35,13 @@ NO_JUDGE = "none"
 
 ANSWERS = Group("Answers", sort_key=2)
 DATASET = "questions as JSONL, a JSON array or CSV; several: --dataset A --dataset B"
-JUDGE = "the agent whose model judges the answers, with a call for each (default: nobody)"
-DIMENSIONS = "what is judged, by commas; NAME=FILE: a prompt (default: quality if there is a judge)"
-CHECK = "check the judge too: do order, length or author of answers sway it, and do people agree with it?"
+JUDGE = "the agent whose model judges the answers, with one call per answer (default: none)"
+DIMENSIONS = "dimensions to judge, comma-separated; NAME=FILE gives a prompt (default: quality if there is a judge)"
+CHECK = "check the judge too: is it swayed by the order, length or author of answers, and do people agree with it?"
 GRADES = "with --check-judge: graded answers as JSONL, {question, answer, reference, grade}; grade is 1 to 5"
-COMPONENT = "answer each question from its reference section too: twice the calls, a score that retrieval can't spoil"
+COMPONENT = (
+    "also answer each question from its reference section: twice the calls, for a score independent of retrieval"
+)
 FLOOR = "exit 4 if this score is lower, such as claims_supported=0.85 or mrr=0.4; repeatable"
 OUT = "write results.json, questions.jsonl and, with --answers, answers.md there"
 
@@ -83,8 +85,8 @@ def run(
     *,
     dataset: Annotated[list[Path], Parameter(help=DATASET)],
     collection: Annotated[str | None, Parameter(help="the collection to ask (default: the only one)")] = None,
-    k: Annotated[str, Parameter(help="numbers of hits to score, separated by commas")] = KS,
-    limit: Annotated[int | None, Parameter(help="ask only this many of the questions, drawn by --seed")] = None,
+    k: Annotated[str, Parameter(help="numbers of hits to score, comma-separated")] = KS,
+    limit: Annotated[int | None, Parameter(help="ask only this many questions, sampled with --seed")] = None,
     seed: Annotated[int, Parameter(help="seed of --limit and of the intervals")] = 0,
     at_least: Annotated[tuple[str, ...], Parameter(help=FLOOR)] = (),
     answers: Annotated[bool, Parameter(group=ANSWERS, help="answer each question too, and score the answers")] = False,

@@ -28,7 +28,7 @@ from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.settings import ReindexOptions
 
 GATE = Group("Gate", sort_key=2)
-METRIC = "what runs are ranked by (default: retrieval_score at the largest k ≤ 9)"
+METRIC = "metric to rank runs by (default: retrieval_score at the largest k ≤ 9)"
 BASELINE = "compare with this run, or with an earlier results.json"
 FLOOR = "exit 4 if a score of a run is lower, such as claims_supported=0.85; repeatable"
 CANDIDATE = "judge only this run (default: all; with --fail-below all but the baseline)"
@@ -75,8 +75,8 @@ def run(
         Path | None, Parameter(help="folder of report.html and results.json (default: in RAYDEX_HOME)")
     ] = None,
     metric: Annotated[str | None, Parameter(help=METRIC)] = None,
-    write: Annotated[Path | None, Parameter(help="put the table into this page, between its marks")] = None,
-    prices: Annotated[Path | None, Parameter(help="prices of models; they replace the known ones")] = None,
+    write: Annotated[Path | None, Parameter(help="write the table into this page, between its markers")] = None,
+    prices: Annotated[Path | None, Parameter(help="prices of models, which override the built-in ones")] = None,
     baseline: Annotated[str | None, Parameter(group=GATE, help=BASELINE)] = None,
     fail_below: Annotated[
         float | None, Parameter(group=GATE, help="exit 4 if a run scores more than this below the baseline")
@@ -87,7 +87,7 @@ def run(
     workers: Workers = 0,
     at_once: AtOnce = 0,
     drop_indexes: Annotated[
-        bool, Parameter(group=RUNNING, help="drop the collection's indexes of experiments at the end")
+        bool, Parameter(group=RUNNING, help="drop the collection's experiment indexes at the end")
     ] = False,
     dry_run: Annotated[bool, Parameter(group=RUNNING, help="print what would be measured, do nothing")] = False,
     as_json: Json = False,

@@ -23,8 +23,8 @@ M = TypeVar("M", bound=BaseModel)
 
 Json = Annotated[bool, Parameter("--json", help="print the result as one JSON object, on the last line")]
 Wait = Annotated[bool, Parameter(help="wait for another run on the collection to end")]
-NoLLM = Annotated[bool | None, Parameter("--no-llm", help="quote, without any language model")]
-NoRay = Annotated[bool, Parameter(help="do everything in this process")]
+NoLLM = Annotated[bool | None, Parameter("--no-llm", help="quote the documentation, without any language model")]
+NoRay = Annotated[bool, Parameter(help="do all work in this process")]
 
 Name = Annotated[str, Parameter(help="name of the collection")]
 """A collection, as a word or with --collection."""
@@ -34,8 +34,10 @@ Source = Annotated[str, Parameter("--collection", help=SOURCE)]
 
 WORDS, FLAGS, RUNNING = Group("Words", sort_key=0), Group("Flags", sort_key=1), Group("Running", sort_key=9)
 Fresh = Annotated[bool, Parameter(group=RUNNING, help="ask every question again and ignore stored answers")]
-Workers = Annotated[int, Parameter(group=RUNNING, help="Ray actors (0: one for each CPU, none for few questions)")]
-AtOnce = Annotated[int, Parameter(group=RUNNING, help="questions at once (0: one; 8 for models on other machines)")]
+Workers = Annotated[int, Parameter(group=RUNNING, help="Ray actors (0: one per CPU, none for few questions)")]
+AtOnce = Annotated[
+    int, Parameter(group=RUNNING, help="questions at once (0: one, or 8 if the language model runs on another machine)")
+]
 
 Work = Callable[..., int]
 

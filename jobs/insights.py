@@ -43,7 +43,7 @@ def run(
     since: Annotated[str | None, Parameter(help="only from this day or time (UTC) on")] = None,
     until: Annotated[str | None, Parameter(help="only before this day or time (UTC)")] = None,
     changed: Annotated[
-        bool, Parameter("--changed-answers", help="answers whose cited sections have changed since")
+        bool, Parameter("--changed-answers", help="list answers whose cited sections have changed since")
     ] = False,
     out: Annotated[
         Path | None,

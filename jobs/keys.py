@@ -18,8 +18,8 @@ from pipelines.store import CHANGES, BadKey, Key
 app = command("keys", __doc__)
 
 ALLOWS = "what the key allows (default: query; admin includes it)"
-ORIGIN = "of the pages that may hold the key, such as https://docs.example.com"
-ASKS = "what the publishable key may ask (default: all collections), or whose changes the key announces"
+ORIGIN = "an origin of the pages that may use the key, such as https://docs.example.com"
+ASKS = "a collection that a publishable key may ask (default: all), or whose changes the key may announce"
 
 
 @app.command
@@ -28,7 +28,9 @@ def create(
     /,
     *,
     scope: Annotated[tuple[Literal["query", "changes", "admin"], ...], Parameter(help=ALLOWS)] = (),
-    publishable: Annotated[bool, Parameter(help="a key for pages, which everyone may read: only asks")] = False,
+    publishable: Annotated[
+        bool, Parameter(help="a key for web pages, where everyone can read it: it can only ask")
+    ] = False,
     origin: Annotated[tuple[str, ...], Parameter(help=ORIGIN)] = (),
     collection: Annotated[tuple[str, ...], Parameter(help=ASKS)] = (),
     rate: Annotated[int | None, Parameter(help="requests per minute, 0: no limit (default: the service's)")] = None,
@@ -57,12 +59,12 @@ def list_keys(*, as_json: Json = False) -> int:
 
 @app.command
 def secret(
-    name: Annotated[str, Parameter(help="name of the collection; its earlier secret becomes void")],
+    name: Annotated[str, Parameter(help="name of the collection; its previous secret becomes invalid")],
     /,
     *,
     as_json: Json = False,
 ) -> int:
-    """Make and print the secret that signs announced changes of a collection."""
+    """Create and print the secret that signs announced changes of a collection."""
     with open_store() as store:
         store.find_collection(name)
         made = store.make_announcing_secret(name)

@@ -25,7 +25,7 @@ def run(
     run: Annotated[int, Parameter(help="number of the run")],
     /,
     *,
-    follow: Annotated[bool, Parameter(help="go on until the run has ended")] = False,
+    follow: Annotated[bool, Parameter(help="continue until the run has ended")] = False,
     as_json: Json = False,
 ) -> int:
     shown: Counter[str] = Counter()

@@ -18,7 +18,7 @@ NOTE = "Without --service it answers from this machine's RAYDEX_HOME; no service
 
 def run(
     *,
-    service: Annotated[str | None, Parameter(help="ask the service at this address instead")] = None,
+    service: Annotated[str | None, Parameter(help="ask the service at this URL instead")] = None,
     key: Annotated[str | None, Parameter(help="API key of the service (default: RAYDEX_KEY)")] = None,
     collection: Annotated[str | None, Parameter(help="collection to answer from (default: the only one)")] = None,
     llm_off: NoLLM = None,

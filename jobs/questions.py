@@ -32,8 +32,8 @@ GATE = "--at-least source_cited=1"
 NO_COUNTS = ("collection", "out", "written", "errors")
 
 
-FEEDBACK = "drafts: questions with well-rated answers, or whose sources readers opened"
-STYLE = "write in the manner of these questions of users"
+FEEDBACK = "write drafts from questions with well-rated answers or opened sources"
+STYLE = "imitate the style of these users' questions"
 ROWS = "rows by number, as 3 or 5-9, or all drafts"
 
 Of = Annotated[str, Parameter("--collection", help="name of the collection")]
@@ -59,7 +59,7 @@ def make(
     *,
     collection: Of,
     out: Out,
-    without_llm: Annotated[bool, Parameter(help="the headings of sections, without a model")] = False,
+    without_llm: Annotated[bool, Parameter(help="make questions from headings, without a model")] = False,
     feedback: Annotated[bool, Parameter(help=FEEDBACK)] = False,
     style: Annotated[Path | None, Parameter(help=STYLE)] = None,
     agent: Agent = None,
@@ -91,7 +91,7 @@ def answer(
     out: Out,
     agent: Agent = None,
     fresh: Again = False,
-    at_once: Annotated[int, Parameter(help="calls of the model at a time")] = 4,
+    at_once: Annotated[int, Parameter(help="concurrent calls of the model")] = 4,
     as_json: Json = False,
 ) -> int:
     """Write the reference answers that a data set lacks."""
@@ -229,17 +229,15 @@ def describe_row(row: Mapping[str, Any], number: int) -> str:
 
 @app.command
 def correct(
-    *words: Annotated[str, Parameter("question", help="its id or its words")],
+    *words: Annotated[str, Parameter("question", help="its id or its text")],
     out: Out,
-    collection: Annotated[
-        str | None, Parameter(help="the collection that was asked (default: the one that it was asked of)")
-    ] = None,
+    collection: Annotated[str | None, Parameter(help="its collection (default: the one it was asked in)")] = None,
     source: Annotated[tuple[str, ...], Parameter(help="a section that answers it; repeatable")] = (),
-    pair: Annotated[bool, Parameter(help="a training pair: with the sources that are wrong")] = False,
-    unknown: Annotated[bool, Parameter(help="no source answers it: the right answer is not known")] = False,
+    pair: Annotated[bool, Parameter(help="write a training pair, with the wrong sources")] = False,
+    unknown: Annotated[bool, Parameter(help="no source answers it; the right answer is that it is unknown")] = False,
     as_json: Json = False,
 ) -> int:
-    """Turn a question that was answered wrongly into a row of a data set."""
+    """Turn a wrongly answered question into a row of a data set."""
     check_name(out)
     if unknown and (source or pair):
         raise cli.BadInput("--unknown goes without --source and --pair: no source answers it")

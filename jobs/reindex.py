@@ -37,12 +37,12 @@ TARGET = (
     "name of the collection"
 )
 COLLECTION = "name of the collection (default: the file's or the host's); with no source: repeat its last run"
-TITLE = "the name of the collection that readers see (default: the site's own)"
+TITLE = "name of the collection for readers (default: the site's title)"
 URL_STYLE = (
     "how the URLs of Markdown and other sources end: keep (.md), html, directory (guide/), bare (guide), auto: as the "
     "generator of the folder publishes it (default: auto)"
 )
-SITEMAP = "sitemap, objects.inv, search index or llms.txt that has the URLs of the folder's files"
+SITEMAP = "sitemap, objects.inv, search index or llms.txt that lists the URLs of the folder's files"
 EMBEDDERS = "embedding actors (default: as many as fit, growing with the cluster)"
 PARALLEL = "extra processes of the HNSW build (default: as many as the server allows)"
 RATIO = (
@@ -70,7 +70,7 @@ class Sources(BaseModel):
 class Crawling(BaseModel):
     """How a site is crawled, further than its settings say."""
 
-    parent: Annotated[bool, Parameter(help="leave the start URL's folder")] = False
+    parent: Annotated[bool, Parameter(help="also crawl outside the start URL's folder")] = False
     no_sitemap: Annotated[bool, Parameter(help="ignore sitemaps and llms.txt")] = False
     retry_failed: Annotated[bool, Parameter(help="fetch only pages that failed last time")] = False
 
@@ -81,10 +81,16 @@ class Building(BaseModel):
 
     backend: Annotated[Backend, Parameter(help="model engine")] = OPTIONS.backend
     embedders: Annotated[int | None, Parameter(help=EMBEDDERS)] = None
-    max_embedders: Annotated[int, Parameter(help="at most, as nodes join")] = OPTIONS.max_embedders
-    finish_in: Annotated[float, Parameter(help="minutes: ask for nodes to embed within")] = OPTIONS.finish_in_s / 60
-    gpus_per_embedder: Annotated[float, Parameter(help="a fraction shares one GPU")] = OPTIONS.gpus_per_embedder
-    maintenance_work_mem: Annotated[str, Parameter(help="memory of the HNSW build")] = (
+    max_embedders: Annotated[int, Parameter(help="maximum number of embedding actors, as nodes join")] = (
+        OPTIONS.max_embedders
+    )
+    finish_in: Annotated[float, Parameter(help="minutes; request enough nodes to embed within this time")] = (
+        OPTIONS.finish_in_s / 60
+    )
+    gpus_per_embedder: Annotated[float, Parameter(help="GPUs of an actor; with a fraction, actors share a GPU")] = (
+        OPTIONS.gpus_per_embedder
+    )
+    maintenance_work_mem: Annotated[str, Parameter(help="memory for the HNSW build")] = (
         OPTIONS.resources.maintenance_work_mem
     )
     parallel_workers: Annotated[int | None, Parameter(help=PARALLEL)] = None
@@ -106,15 +112,15 @@ class SinglePages(BaseModel):
     deleted: Annotated[
         tuple[str, ...], Parameter(consume_multiple=True, help="delete these pages from the live index")
     ] = ()
-    announced: Annotated[bool, Parameter(help="do so with the changes that were announced to the service")] = False
+    announced: Annotated[bool, Parameter(help="do this for the changes announced to the service")] = False
 
 
 @Parameter("*", group=RUNNING)
 class Running(BaseModel):
     """How a run works; the names but the last two are those of ReindexOptions."""
 
-    no_ray: Annotated[bool, Parameter(help="do everything in this process, as with little work anyway")] = False
-    read_all: Annotated[bool, Parameter(help="read files of unchanged size and time too")] = False
+    no_ray: Annotated[bool, Parameter(help="do all work in this process, which is the default for small jobs")] = False
+    read_all: Annotated[bool, Parameter(help="also read files with unchanged size and time")] = False
     max_delete_ratio: Annotated[float | None, Parameter(help=RATIO)] = None
     no_publish: Annotated[bool, Parameter(help="leave a candidate for `raydex publish`")] = False
     dry_run: Annotated[bool, Parameter(help="show what would be done, change nothing")] = False

@@ -19,7 +19,7 @@ def run(
     source: Source,
     *,
     days: Annotated[float, Parameter(help="report on the last N days")] = 7,
-    send: Annotated[bool, Parameter(help="send it by webhook, Slack and e-mail, as the file says")] = False,
+    send: Annotated[bool, Parameter(help="send it by webhook, Slack and e-mail, as configured")] = False,
     as_json: Json = False,
 ) -> int:
     check_range("--days", days, 0.01, 36_500)

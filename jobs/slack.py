@@ -23,10 +23,10 @@ def run(
         str | None, Parameter(help="YAML file: workspaces with their tokens, collections of channels")
     ] = None,
     collection: Annotated[
-        str | None, Parameter(help="collection to ask where the file names none (default: the service chooses)")
+        str | None, Parameter(help="collection to ask if the file names none (default: the service chooses)")
     ] = None,
     check: Annotated[bool, Parameter(help="check tokens, workspaces and service, then end")] = False,
-    manifest: Annotated[bool, Parameter(help="print the manifest to make the Slack app from, then end")] = False,
+    manifest: Annotated[bool, Parameter(help="print the manifest for creating the Slack app, then end")] = False,
 ) -> int:
     at_most_one(check=check, manifest=manifest)
     words = [word for word, given in (("check", check), ("manifest", manifest)) if given]

@@ -60,7 +60,7 @@ class NoCluster(RuntimeError):
 
 
 ON = f"the cluster's dashboard (default: RAY_API_SERVER_ADDRESS, else {ADDRESS})"
-INSTALL = "what the nodes install: auto asks them what they lack, build installs all, none nothing"
+INSTALL = "packages to install on the nodes: auto adds missing ones, build installs all, none nothing"
 INDEX = "a package index in addition to PyPI, such as the one with torch's CPU builds"
 LOGS = "print the log of a job until it ends, and exit with its exit code"
 STATUS = "show the state of a job; without one, the nodes of the cluster and what is free there"

@@ -19,8 +19,8 @@ from pipelines.training.run import ModelKind
 
 QUESTIONS = "questions with their sources"
 LABELS = 'JSONL or CSV of {"question", "target": 1 if the cheap model suffices}'
-CHECK = "further questions to judge by; their pages are not learned from"
-CORRECTIONS = "CSV of question, tag, correction: questions that people labelled"
+CHECK = "more questions to judge by; their pages are excluded from training"
+CORRECTIONS = "CSV of question, tag, correction: questions labeled by people"
 
 PLAN = Group("Plan", sort_key=2)
 app = command("train", __doc__)
@@ -31,7 +31,7 @@ class Files(BaseModel):
 
     dataset: Annotated[Path, Parameter(help=QUESTIONS)]
     output: Annotated[Path, Parameter(help="folder of the trained model")]
-    accept: Annotated[bool, Parameter(help="accept the model against the verdict; the card records it")] = False
+    accept: Annotated[bool, Parameter(help="accept the model despite the verdict; its model card records this")] = False
 
 
 class OfRouter(Files):
@@ -43,8 +43,8 @@ class OfRouter(Files):
 class OfCollection(Files):
     """The flags of a kind that reads the index of a collection."""
 
-    collection: Annotated[str | None, Parameter(help="whose index is used (default: the only one)")] = None
-    threads: Annotated[int, Parameter(help="of torch on a CPU (0: torch decides)")] = 0
+    collection: Annotated[str | None, Parameter(help="collection whose index is used (default: the only one)")] = None
+    threads: Annotated[int, Parameter(help="threads of torch on a CPU (0: torch decides)")] = 0
 
 
 class OfAdapter(OfCollection):

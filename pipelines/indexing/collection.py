@@ -45,7 +45,7 @@ AUTO = "auto"
 CRAWL, INDEX = Site(start_urls=("http://localhost/",)), IndexSettings()
 # Share of an index's pages that may vanish at once; if more do, a broken site is likelier than a cleanup.
 MAX_DELETE_RATIO = 0.2
-OWN = "(default: as its files or its family say)"
+OWN = "(default: from its files or its model family)"
 COLLECTION_FILES = (".yaml", ".yml")
 # Image types that readers' browsers show. A logo's length in characters is limited because it is sent with the title.
 LOGOS = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif"}
@@ -111,12 +111,14 @@ class IndexChoices(_Strict):
 
     model: str = Field(AUTO, description="embedding model")
     dimension: int = Field(default=INDEX.dimension, ge=0)
-    chunk_size: int = Field(INDEX.chunk_size, ge=0, description="size of a chunk, 0: as much as the model reads")
-    chunk_overlap: int = Field(INDEX.chunk_overlap, ge=0, description="what a chunk repeats of the one before")
+    chunk_size: int = Field(INDEX.chunk_size, ge=0, description="size of a chunk; 0: the model's limit")
+    chunk_overlap: int = Field(INDEX.chunk_overlap, ge=0, description="overlap with the previous chunk")
     chunk_unit: ChunkUnit = Field(INDEX.chunk_unit, description="unit of size and overlap")
     vector_type: VectorType = Field(INDEX.vector_type, description="column type of vectors")
-    query_prefix: str | None = Field(INDEX.query_prefix, description=f"what the model reads before a question {OWN}")
-    chunk_prefix: str | None = Field(INDEX.chunk_prefix, description=f"what the model reads before a chunk {OWN}")
+    query_prefix: str | None = Field(
+        INDEX.query_prefix, description=f"text that the model gets before a question {OWN}"
+    )
+    chunk_prefix: str | None = Field(INDEX.chunk_prefix, description=f"text that the model gets before a chunk {OWN}")
 
     def settings(self) -> IndexSettings:
         """Return the settings of an index, without the model's identity."""

@@ -60,15 +60,15 @@ class Site(BaseModel, extra="forbid", frozen=True):
     start_urls: tuple[Annotated[str, AfterValidator(_check_start_url)], ...] = Field(min_length=1)
     include: tuple[UrlPattern, ...] = Field((), description="regular expression that a URL must match")
     exclude: tuple[UrlPattern, ...] = Field((), description="regular expression that a URL must not match")
-    max_pages: int | None = Field(None, ge=1, description="stop after exactly so many pages of a host")
-    max_depth: int | None = Field(None, ge=0, description="follow at most so many links from a start URL")
+    max_pages: int | None = Field(None, ge=1, description="stop after exactly this many pages of a host")
+    max_depth: int | None = Field(None, ge=0, description="follow at most this many links from a start URL")
     no_parent: bool = True
     sitemap: bool = True
     ignore_robots: bool = Field(False, description="do not obey robots.txt")
     allow_private: bool = Field(False, description="allow private and loopback addresses")
     # Requests at once; 8 is Scrapy's own default, AutoThrottle stays below it.
-    concurrency: int = Field(8, ge=1, le=64, description="requests at once for each host")
-    delay_s: float = Field(0.0, ge=0, description="least seconds between two requests")
+    concurrency: int = Field(8, ge=1, le=64, description="concurrent requests per host")
+    delay_s: float = Field(0.0, ge=0, description="minimum seconds between two requests")
     # For one page, from connecting to its last byte: 20 MB at 1 MB/s. A page that hangs costs it twice (one retry).
     timeout_s: float = Field(default=20.0, gt=0)
     retries: int = Field(default=3, ge=0)  # after the first attempt; at most one after a timeout
