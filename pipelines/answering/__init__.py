@@ -1,8 +1,8 @@
 """Answering: a question becomes an answer with checked citations.
 
-Three stages with values between them: conversation reads what is meant (Reading), answerers find what to answer from
-(Draft), writing writes the answer. engine composes them; settings declares every setting, and factory makes the steps
-that they describe.
+The work has three stages. `conversation` interprets the question and returns a Reading; `answerers` finds the material
+for the answer and returns a Draft; `writing` writes the answer. `engine` composes the stages, `settings` declares every
+setting, and `factory` makes the steps from the settings.
 """
 
 from pipelines.answering.conversation.rewriting import Rewriter

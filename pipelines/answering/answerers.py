@@ -1,4 +1,4 @@
-"""The ways to answer a question, in order: small talk, a person's answer, hits, given texts."""
+"""Tries the ways to answer a question in order: small talk, a verified answer, hits, given texts."""
 
 import asyncio
 import logging
@@ -35,15 +35,15 @@ from pipelines.store import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
-SMALLTALK = "smalltalk"  # the agent's name of an answer to a greeting or thanks
+SMALLTALK = "smalltalk"  # the agent name in the answer to a greeting or thanks
 
 
 class Steps(TypedDict, total=False):
-    """The steps that an engine may have beside its retriever.
+    """The optional steps of an engine, besides its retriever.
 
-    `agents` are in the order in which they stand in for each other; `verified` has the answers that people wrote,
-    `pinned` the sections that a collection's file pins to questions, `dates` when pages were checked, `forms` how the
-    answers of each agent come about.
+    `agents` are in the order of fallback: if one fails, the next one answers. `verified` finds the answers that people
+    wrote. `pinned` finds the sections that a collection's file pins to questions. `dates` looks up when pages were last
+    checked, and `forms` decides the form of each agent's answers.
     """
 
     agents: Sequence[Agent]
@@ -57,7 +57,7 @@ class Steps(TypedDict, total=False):
 
 
 class Answerers:
-    """The ways to answer a question, in order: the first one that takes it makes the draft of its answer."""
+    """Tries the ways to answer a question in order; the first one that applies makes the draft."""
 
     def __init__(self, retriever: AsyncRetriever, writer: AnswerWriter, settings: EngineSettings, steps: Steps) -> None:
         self._retriever, self._writer = retriever, writer
@@ -67,18 +67,18 @@ class Answerers:
         self._finder = HitFinder(retriever, rewriter, reranker, settings, pinned)
 
     async def take(self, reading: Reading, trace: Trace) -> Draft:
-        """Return what to write the answer from. Raises TemplateError and as `HitFinder.find`."""
+        """Return the draft of the answer. Raises TemplateError and the errors of `HitFinder.find`."""
         for way in (self._answer_smalltalk, self._give_verified, self._retrieve):
             if draft := await way(reading, trace):
                 return draft
         return await self._use_given(reading, trace)
 
     async def find(self, reading: Reading, trace: Trace) -> Retrieval:
-        """Return the hits alone. Raises as `HitFinder.find`."""
+        """Return only the hits. Raises the errors of `HitFinder.find`."""
         return await self._finder.find(reading, trace, quoted=self._writer.quotes(""))
 
     async def _answer_smalltalk(self, reading: Reading, _: Trace) -> Draft | None:
-        """Answer greetings and thanks. No step is asked but for the collection's name. Raises NoLiveIndex."""
+        """Answer a greeting or thanks; this only looks up the collection's name. Raises NoLiveIndex."""
         if reading.smalltalk is None:
             return None
         retrieval = replace(_from_context(reading), queries=())
@@ -92,12 +92,12 @@ class Answerers:
         except NotReady as error:
             names = [error.collection] if error.collection else names
         except (StoreUnavailable, StepUnavailable) as error:
-            log.info("a greeting is answered all the same: %s", error)
+            log.info("answering a greeting anyway: %s", error)
         route = Route(SMALLTALK, f"all of it is {reading.smalltalk.kind}")
         return Draft(retrieval, route, text=reading.smalltalk.reply(names, reading.language))
 
     async def _give_verified(self, reading: Reading, trace: Trace) -> Draft | None:
-        """Give an answer that a person wrote: not to a question about the open page, nor to one that is unclear."""
+        """Give an answer that a person wrote, unless the question is unclear or about the open page."""
         question, page, standalone = reading.question, reading.page, reading.standalone
         if self._verified is None or not reading.may_be_given or reading.unclear or page.focus:
             return None
@@ -116,7 +116,10 @@ class Answerers:
         )
 
     async def _retrieve(self, reading: Reading, trace: Trace) -> Draft | None:
-        """Answer from hits, by the agent that the router chooses. Raises TemplateError and as `HitFinder.find`."""
+        """Answer from hits, with the agent that the router chooses.
+
+        Raises TemplateError and the errors of `HitFinder.find`.
+        """
         if not uses_retrieval(reading.mode):
             return None
         route = await self._route(reading, trace)
@@ -134,7 +137,7 @@ class Answerers:
         return Draft(replace(retrieval, hits=task.hits), route, notes, task, astray=astray)
 
     async def _use_given(self, reading: Reading, trace: Trace) -> Draft:
-        """Answer from the texts that came with the question, or from none. Raises TemplateError."""
+        """Answer from the texts that came with the question, which may be none. Raises TemplateError."""
         route = await self._route(reading, trace)
         retrieval = _from_context(reading)
         task = await self._writer.prepare(_task(reading, retrieval), route.agent, trace)
@@ -147,7 +150,7 @@ class Answerers:
         return route
 
     async def _choose_form(self, reading: Reading, route: Route, trace: Trace) -> tuple[Form, Route]:
-        """Return the form of the answer, with the reason in its route; a mode that the reader names is written."""
+        """Return the answer's form, and the route with the reason for it; WRITTEN if the reader names a mode."""
         if self._forms is None or reading.question.mode or self._writer.quotes(route.agent):
             return WRITTEN, route
         finding = self._forms.find(route.agent, reading.question.collection)

@@ -1,7 +1,7 @@
-"""Answers background tasks: a model does, as they stand; where none does, the reply is empty.
+"""Answers background tasks by passing them to a model unchanged; without a model, the reply is empty.
 
-Nothing is searched, added, cited or removed, since a program reads the reply. Knows agents, not how a task is told from
-a question (see conversation/background.py).
+A program reads the reply, so nothing is searched, added, cited or removed. This module knows agents;
+conversation/background.py tells tasks from questions.
 """
 
 import logging
@@ -27,13 +27,13 @@ WHY = "a background task of a client: a model answers it as it stands"
 
 
 class BackgroundAnswerer:
-    """Asks `agents`, the first that does not fail; `retriever` knows whether the collection exists."""
+    """Asks each of `agents` in turn until one succeeds; `retriever` checks that the collection exists."""
 
     def __init__(self, retriever: AsyncRetriever, agents: Sequence[Agent]) -> None:
         self._retriever, self._agents = retriever, agents
 
     async def answer(self, question: Question, task: BackgroundTask, send: Send) -> Answer:
-        """Return the model's reply; its text is sent at once, when it is whole. Raises NoLiveIndex."""
+        """Return the model's reply; its text is sent in one piece when it is complete. Raises NoLiveIndex."""
         trace = Trace()
         with tracing.span("invoke_agent raydex", ASKED, root=True):
             await self._check(question.collection)
@@ -52,18 +52,18 @@ class BackgroundAnswerer:
         try:
             await self._retriever.aready(collection)
         except (CollectionNotNamed, NotReady, StoreUnavailable, StepUnavailable) as error:
-            log.info("a background task is answered all the same: %s", error)
+            log.info("answering a background task anyway: %s", error)
 
 
 class _TaskReply:
-    """The reply of the agent that succeeds; until then, the empty one."""
+    """The reply of the first agent that succeeds; until then, the empty reply."""
 
     def __init__(self, empty: str) -> None:
         self.text, self.whole = empty, False
         self._agent, self._why, self._finish_reason = WITHOUT_MODEL[0], WHY, FINISHED
 
     async def take(self, agent: Agent, task: Task, trace: Trace, send: Send) -> None:
-        """Take what `agent` says, unless it fails or says nothing."""
+        """Take the reply of `agent`, unless it fails or is empty."""
         text, result = "", AgentResult(failed="it said nothing")
         try:
             async with aclosing(agent.answer(task)) as parts:

@@ -1,7 +1,7 @@
-"""Answers questions: read what is meant, find what to answer from, write the answer.
+"""Answers questions: interprets the question, finds material, and writes the answer.
 
-Usable from a notebook. Composes steps that are plain objects, wherever they run. A step that fails degrades the answer
-but never fails the question. Knows no HTTP, no Ray and no environment.
+The engine works in a notebook too. It composes steps that are plain objects and may run anywhere. A failed step degrades
+the answer but never fails the question. This module knows nothing of HTTP, Ray or environment variables.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -28,11 +28,11 @@ from pipelines.records import Answer, Index
 
 
 class QueryEngine:
-    """Answers questions: `QueryEngine(retriever, synthesizer, llm).query("How …?")`; extractively without an LLM.
+    """Answers questions: `QueryEngine(retriever, synthesizer, llm).query("How …?")`.
 
-    `retriever` is one of ours, a `Leg` of your own, or a list of legs, whose hits are fused.
-    `steps` are further ones (`Steps`): `agents`, of which the extractive one is always the last, a `router`, a
-    `rewriter`, a `reranker`, and `verified`, the answers that people wrote, which come first.
+    Without an LLM, answers are extractive. `retriever` is one of Raydex's, your own `Leg`, or a list of legs, whose
+    hits are fused. `steps` are the optional steps (`Steps`): `agents` (the extractive agent is always added as the last
+    one), a `router`, a `rewriter`, a `reranker`, and `verified`, the answers that people wrote, which are tried first.
     """
 
     def __init__(
@@ -56,31 +56,31 @@ class QueryEngine:
     # -- questions
 
     def query(self, question: str | Question, **options: Any) -> Answer:
-        """Return the answer. `options` are fields of Question. Raises as `stream`."""
+        """Return the answer; `options` are fields of Question. Raises the errors of `stream`."""
         with start_blocking_portal() as portal:
             return portal.call(self.aquery, _with_options(question, options))
 
     def search(self, question: str | Question, **options: Any) -> Retrieval:
-        """Return the hits alone. Raises as `stream`."""
+        """Return only the hits. Raises the errors of `stream`."""
         with start_blocking_portal() as portal:
             return portal.call(self.asearch, _with_options(question, options))
 
     async def aquery(self, question: str | Question, **options: Any) -> Answer:
-        """Return the answer. Cancelling it cancels the calls under way. Raises as `stream`."""
+        """Return the answer. Cancelling it cancels the calls in progress. Raises the errors of `stream`."""
         return await self._answer(_with_options(question, options), lambda event: None)
 
     async def asearch(self, question: str | Question, **options: Any) -> Retrieval:
-        """Return the hits alone, with the seconds of each step. Raises as `stream`."""
+        """Return only the hits, with the seconds that each step took. Raises the errors of `stream`."""
         question, trace = _with_options(question, options), Trace()
         reading = await self._reader.with_page(self._reader.read_alone(question), trace)
         retrieval = await self._answerers.find(reading, trace)
         return replace(retrieval, degraded=tuple(trace.degraded), timings=trace.all_timings())
 
     def stream(self, question: Question) -> AsyncGenerator[Event, None]:
-        """Yield the Retrieval, Status and Deltas as they come, the Answer. Closing it cancels the calls under way.
+        """Yield the Retrieval, each Status and Delta when it is ready, and last the Answer.
 
-        Raises QuestionTooLong, UnknownMode, TemplateError, CollectionNotNamed, NoLiveIndex, StoreUnavailable and
-        StepUnavailable.
+        Closing the generator cancels the calls in progress. Raises QuestionTooLong, UnknownMode, TemplateError,
+        CollectionNotNamed, NoLiveIndex, StoreUnavailable and StepUnavailable.
         """
 
         async def answer(send: Send) -> None:
@@ -89,7 +89,7 @@ class QueryEngine:
         return pull(answer)
 
     async def _answer(self, question: Question, send: Send) -> Answer:
-        """Return the answer, and send what comes before it."""
+        """Return the answer, after sending the events that precede it."""
         if question.background:
             return await self._background.answer(question, question.background, send)
         trace, mode = Trace(), self._writer.check_mode(question.mode or self.settings.mode)
@@ -106,18 +106,18 @@ class QueryEngine:
             note_answer(answer)
         return answer
 
-    # -- the retriever alone
+    # -- only the retriever
 
     async def aready(self, collection: str | None = None) -> Index:
-        """Return the live index, if a question would be answered from it now. Raises as `Retriever.ready`."""
+        """Return the live index if it can answer a question now. Raises the errors of `Retriever.ready`."""
         return await self._retriever.aready(collection)
 
     async def aretrieve(self, search: Search) -> Retrieval:
-        """Return the hits of the retriever alone: no model rewrites or reranks."""
+        """Return the retriever's hits, without rewriting or reranking."""
         return await self._retriever.aretrieve(search)
 
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Matrix:
-        """Return vectors of `texts` by the live index's model: float32 (n, d), rows of length 1."""
+        """Return vectors of `texts` from the live index's model: float32 (n, d), rows of length 1."""
         return await self._retriever.aembed(texts, collection)
 
 

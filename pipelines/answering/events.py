@@ -1,4 +1,4 @@
-"""What a question sends to its reader while it is answered, and the one generator that passes it on."""
+"""Events that a reader receives while a question is answered, and the generator that yields them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -14,7 +14,10 @@ ItemT = TypeVar("ItemT")
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of the answer's text. `reset`: an agent failed half way, its text is void and another agent begins."""
+    """A piece of the answer's text.
+
+    With `reset`, an agent failed halfway: discard its text so far, because another agent starts over.
+    """
 
     text: str
     reset: bool = False
@@ -25,7 +28,7 @@ Send = Callable[[Event], None]
 
 
 async def pull(work: Callable[[Callable[[ItemT], None]], Coroutine[None, None, None]]) -> AsyncGenerator[ItemT, None]:
-    """Yield what `work` sends, as it comes, then raise what it raised. Closing the generator cancels the work."""
+    """Yield the items that `work` sends, then raise its error if it failed. Closing the generator cancels the work."""
     items: asyncio.Queue[ItemT | None] = asyncio.Queue()
     working = asyncio.create_task(work(items.put_nowait))
     working.add_done_callback(lambda _: items.put_nowait(None))

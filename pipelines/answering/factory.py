@@ -1,6 +1,6 @@
 """Makes the steps that the settings describe, and the engine from them.
 
-Knows no environment, no HTTP and no Ray: the service decides where a step runs.
+This module knows nothing of environment variables, HTTP or Ray; the service decides where a step runs.
 """
 
 from collections.abc import Sequence
@@ -44,11 +44,10 @@ def make_engine(
     reranker: Reranker | None = None,
     store: Store | None = None,
 ) -> QueryEngine:
-    """Make the engine over `retriever`; `agents` and `reranker` are made here unless they run elsewhere.
+    """Make the engine over `retriever`; pass `agents` and `reranker` if they run elsewhere.
 
-    The pinned sections and the verified answers, unless the settings switch these off, are those of `store`.
-
-    Raises TemplateError, NotAClassifier, OtherCollection and what a model raises that does not load.
+    Pinned sections and verified answers come from `store`; the settings can switch verified answers off. Raises
+    TemplateError, NotAClassifier, OtherCollection, and any error of a model that fails to load.
     """
     if agents is None:
         agents = [make_agent(settings, agent) for agent in all_agents(settings)]
@@ -74,7 +73,7 @@ def make_engine(
 
 
 def make_verified(settings: AnswerSettings, retriever: AsyncRetriever, store: Store) -> VerifiedFinder:
-    """Make what finds the verified answers of `store`."""
+    """Make the finder of the verified answers in `store`."""
     return VerifiedFinder(store, retriever.aembed, settings.collection, settings.verified.similarity)
 
 
@@ -85,7 +84,7 @@ def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
 
     def embedder(model: EmbeddingModel) -> QueryEmbedder:
         made = make_embedder(settings, model)
-        if made.counter.folder:  # a model that runs here: the first question opens what all others use
+        if made.counter.folder:  # a local model: load it now rather than at the first question
             made.embed_query("first")
         return AdaptedEmbedder(made, adapter) if adapter else made
 
@@ -119,7 +118,7 @@ def make_fusion(settings: AnswerSettings) -> Fusion:
 
 
 def make_embedder(settings: AnswerSettings, model: EmbeddingModel) -> Embedder:
-    """Make the embedder of `model`, with the device and endpoint of the settings."""
+    """Make the embedder of `model`, with the device and endpoint from the settings."""
     return load_embedder(
         model,
         device=settings.embedding.device,
@@ -155,7 +154,7 @@ def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
 
 
 def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
-    """Make the rewriter if there is a language model."""
+    """Make the rewriter; return None if no language model is configured for it."""
     agent = next((each for each in all_agents(settings) if settings.rewriting.agent in ("", each.name)), None)
     if agent is None:
         return None
@@ -168,9 +167,10 @@ def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
 
 
 def make_reranker(settings: AnswerSettings, store: Store | None = None) -> Reranker | None:
-    """Make the reranker, None for "none"; `store` tells which collections are asked if the settings name none.
+    """Make the reranker; return None for the kind "none".
 
-    Raises NotAClassifier, OtherCollection and what a model raises that does not load.
+    If the settings name no collection, a tag reranker must fit every collection in `store`. Raises NotAClassifier,
+    OtherCollection, and any error of a model that fails to load.
     """
     if settings.reranker.kind == NONE:
         return None

@@ -1,4 +1,4 @@
-"""Finds the hits of a question: searches, reranks, and takes the best few."""
+"""Finds the hits for a question: searches, reranks, and takes the best ones."""
 
 import asyncio
 from collections import Counter
@@ -22,20 +22,20 @@ from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 
-QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quoted with it
-# What a capable model is given: up to SECTIONS sections of MOST_FOUND hits, with WHOLE chunks on each side of a hit. By
-# hand: of 39 answers such a model wrote from five chunks and that were not good, 25 lacked a chunk of a page it had. So
-# the introductions of these sections, further hits and other sections of the first PAGES pages follow, if they fit.
+QUOTED_AROUND = 2  # chunks of the section on each side of a hit that may be quoted with it
+# A capable model gets up to SECTIONS sections from MOST_FOUND hits, with WHOLE chunks on each side of a hit. Chosen by
+# hand: of 39 bad answers that a capable model wrote from five chunks, 25 lacked another chunk of a page in the prompt.
+# So the introductions of these sections, further hits, and other sections of the first PAGES pages follow if they fit.
 SECTIONS, MOST_FOUND, WHOLE, PAGES = 12, 30, 8, 8
-FIRST_PAGES, SHORT_PAGE = 2, 1_500  # pages that are given whole if they have so few words; by hand
-SAME = 0.85  # share of the words of two sections that both have if they are copies; by hand
+FIRST_PAGES, SHORT_PAGE = 2, 1_500  # the first pages are given whole if they have at most this many words; by hand
+SAME = 0.85  # Jaccard similarity of the words of two sections from which they count as copies; by hand
 
 
 class HitFinder:
-    """Finds hits by `retriever`; all else may be None.
+    """Finds hits with `retriever`; all other steps are optional.
 
-    `rewriter` writes further queries and imagines a passage that answers, `reranker` orders the hits, and what `pinned`
-    finds comes first.
+    `rewriter` writes further queries and a hypothetical passage that answers. `reranker` reorders the hits. Sections
+    that `pinned` finds come first.
     """
 
     def __init__(
@@ -50,11 +50,10 @@ class HitFinder:
         self._settings, self._pinned = settings, pinned
 
     async def find(self, reading: Reading, trace: Trace, *, quoted: bool, whole: bool = False) -> Retrieval:
-        """Return the hits of a question; what will be `quoted` comes with the chunks around it.
+        """Return the hits for a question; hits that will be `quoted` include the chunks around them.
 
-        With `whole` there are more hits, each of another section and with all of it, as far as WHOLE reaches.
-
-        Raises CollectionNotNamed, NoLiveIndex, StoreUnavailable and StepUnavailable.
+        With `whole` there are more hits, each from a different section, with up to WHOLE chunks of the section on each
+        side. Raises CollectionNotNamed, NoLiveIndex, StoreUnavailable and StepUnavailable.
         """
         rewrite = await self._rewrite(reading.standalone, trace)
         question, page, k = reading.question, reading.page, reading.question.k or self._settings.k
@@ -72,13 +71,13 @@ class HitFinder:
         for leg in retrieval.degraded:
             trace.mark_degraded(leg)
         retrieval = await self._rerank(retrieval, trace)
-        if whole:  # comparing whole sections takes tenths of a second: other questions are answered meanwhile
+        if whole:  # comparing whole sections takes tenths of a second: a thread keeps the event loop free
             retrieval = replace(retrieval, hits=await asyncio.to_thread(_one_of_each_section, retrieval.hits))
         taken = await self._pin(self._take(retrieval, reading, k, quoted), reading, k, trace)
         return await asyncio.to_thread(_with_more, taken, retrieval.hits) if whole else taken
 
     async def _retrieve(self, search: Search, parts: Sequence[str]) -> Retrieval:
-        """Return the hits of a search and, between them, those of each of its `parts`."""
+        """Return the hits of a search, interleaved with the hits of each of its `parts`."""
         searches = [replace(search, queries=(part,)) for part in parts]
         whole, *others = await asyncio.gather(*map(self._retriever.aretrieve, (search, *searches)))
         if not others:
@@ -93,7 +92,7 @@ class HitFinder:
         return replace(found, queries=(*whole.queries, *parts))
 
     async def _pin(self, retrieval: Retrieval, reading: Reading, k: int, trace: Trace) -> Retrieval:
-        """Return the hits with the section first that is pinned to the question: a person says that it answers it."""
+        """Return the hits, preceded by the section that a person pinned to the question, if any."""
         if self._pinned is None or reading.page.focus or not retrieval.index.rules.get("pinned"):
             return retrieval
         version = reading.page.place.version if reading.page.place else None
@@ -123,7 +122,7 @@ class HitFinder:
         return replace(retrieval, hits=hits)
 
     def _take(self, retrieval: Retrieval, reading: Reading, k: int, quoted: bool) -> Retrieval:
-        """Return the `k` hits to answer from."""
+        """Return the `k` hits for the answer."""
         page, hits = reading.page, retrieval.hits
         if page.focus:
             evidence = None if page.focus == "whole" and not quoted else retrieval.evidence
@@ -133,7 +132,7 @@ class HitFinder:
 
 
 def _one_of_each_section(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Return the first hit of each section, and of copies; one beyond what comes with that hit stays."""
+    """Return the first hit of each section, without copies; hits more than WHOLE chunks apart both stay."""
     kept: list[Hit] = []
     for hit in hits:
         near = (one for one in kept if (one.source, one.headings) == (hit.source, hit.headings))
@@ -143,7 +142,7 @@ def _one_of_each_section(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 def _without_copies(hits: Sequence[Hit]) -> Iterator[Hit]:
-    """Yield the hits, but of copies (older versions, shared paragraphs) only the first."""
+    """Yield the hits; of copies (older versions, shared paragraphs) only the first."""
     seen: list[frozenset[str]] = []
     for hit in hits:
         words = words_of(plain_text(hit.passage))
@@ -153,7 +152,7 @@ def _without_copies(hits: Sequence[Hit]) -> Iterator[Hit]:
 
 
 def _with_more(retrieval: Retrieval, found: Sequence[Hit]) -> Retrieval:
-    """Return the hits, then their introductions, short pages, the others `found`, and more of their pages."""
+    """Return the hits, then introductions, short pages, the other hits `found`, and more sections of their pages."""
     urls, taken = {hit.url for hit in retrieval.hits}, {hit.chunk_id for hit in retrieval.hits}
     further = [replace(hit, score_kind=EXTRA) for hit in found if hit.chunk_id not in taken]
     pages = [hit for hit in retrieval.pages if hit.url in urls]

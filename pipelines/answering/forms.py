@@ -1,6 +1,7 @@
-"""Chooses how the answers of an agent come about: written, quoted with a summary, or quoted alone.
+"""Chooses the form of an agent's answers: written, quoted with a summary, or only quoted.
 
-A setting decides, else the trial of the agent's model on the collection (`raydex models --try`), else they are written.
+The agent's setting decides. If it is "auto", the trial of its model on the collection decides (`raydex models --try`);
+without a trial, answers are written.
 """
 
 import asyncio
@@ -22,22 +23,22 @@ SAID: Mapping[Form, str] = {
     QUOTED: "quoted alone",
 }
 
-# Long enough that a busy service asks the database rarely; a trial takes minutes. Readers may name any collection.
+# A busy service rarely asks the database; a trial takes minutes anyway. Readers may name any collection.
 KEPT_S, MOST_KEPT = 5.0, 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenForm:
-    """The form of an answer, and why; "" where nothing was chosen."""
+    """The form of an answer and the reason for it; the reason is "" if nothing was chosen."""
 
     form: Form = WRITTEN
     why: str = ""
 
 
 class FormFinder:
-    """The form of the answers of `agents`; `collection` is used where a question names none.
+    """Finds the form of the answers of `agents`; `collection` is the default for questions that name none.
 
-    What the store said of a collection is used for KEPT_S seconds.
+    The store's reply about a collection is cached for KEPT_S seconds.
     """
 
     def __init__(self, agents: Iterable[AgentSettings], store: Store | None = None, collection: str = "") -> None:
@@ -69,12 +70,15 @@ class FormFinder:
 
 
 def endpoint_of(agent: AgentSettings) -> str:
-    """Return the URL of an agent's endpoint as trials name it."""
+    """Return the URL of an agent's endpoint in the form that trials store."""
     return without_password(agent.base_url).rstrip("/")
 
 
 def settle_forms(settings: AnswerSettings, store: Store, collection: str) -> AnswerSettings:
-    """Return the settings with the forms that trials recommend now: what is measured by them has them in its name."""
+    """Return the settings with the forms that trials recommend now.
+
+    An evaluation uses these settings, so that its name contains the forms that it measured.
+    """
     undecided = [agent for agent in all_agents(settings) if agent.form == AUTO]
     trials = {agent.name: store.model_trial(collection, endpoint_of(agent), agent.model) for agent in undecided}
     forms = {name: trial.form for name, trial in trials.items() if trial}
@@ -85,7 +89,7 @@ def settle_forms(settings: AnswerSettings, store: Store, collection: str) -> Ans
 
 
 def describe_forms(agents: Iterable[AgentSettings], trials: Sequence[ModelTrial]) -> Iterator[str]:
-    """Yield a line about each agent, and each collection that its model was tried on."""
+    """Yield a line for each agent; agents with the form "auto" get one for each trial of their model."""
     for agent in agents:
         of_agent = [one for one in trials if (one.endpoint, one.model) == (endpoint_of(agent), agent.model)]
         if agent.form != AUTO:

@@ -1,9 +1,9 @@
-"""Shows hits to readers and models: heading, snippet, all of the text."""
+"""Formats hits for readers and models: heading, snippet, full text."""
 
 from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 
-SNIPPET = 300  # characters: as long as a reader's glance; the whole text is in the hit
+SNIPPET = 300  # characters: readable at a glance; the hit contains the whole text
 
 
 def snippet(text: str, length: int = SNIPPET) -> str:
@@ -13,15 +13,15 @@ def snippet(text: str, length: int = SNIPPET) -> str:
 
 
 def heading(hit: Hit) -> str:
-    """Return a hit's heading path for a reader; the page's title or URL if it has none."""
+    """Return a hit's heading path for a reader; without headings, the page's title or URL."""
     return " › ".join(dict.fromkeys(hit.headings)) or hit.title or hit.url
 
 
 def own_heading(hit: Hit) -> str:
-    """Return the heading of a hit's own section; the page's title or URL if it has none."""
+    """Return the heading of a hit's own section; without headings, the page's title or URL."""
     return (hit.headings[-1] if hit.headings else hit.title) or hit.url
 
 
 def full_text(hit: Hit) -> str:
-    """Return a hit's headings, title and passage, plain: what is compared with words and vectors."""
+    """Return a hit's headings, title and passage as plain text, for comparison by words and vectors."""
     return f"{heading(hit)} {hit.title}\n{plain_text(hit.passage)}"

@@ -1,4 +1,4 @@
-"""Runs a step that an answer can go without: its failure costs its part of the answer alone."""
+"""Runs optional steps: if one fails, the answer only lacks that step's part."""
 
 import logging
 from collections.abc import Awaitable
@@ -12,7 +12,10 @@ T = TypeVar("T")
 
 
 async def run(trace: Trace, step: str, call: Awaitable[T], fallback: T, part: str = "") -> T:
-    """Return what `call` gives, timed as `step`; where it fails, `fallback`, and the answer lacks `part` (the step)."""
+    """Return the result of `call`, timed as `step`; if it fails, return `fallback`.
+
+    A failure marks `part` as missing from the answer; its default is `step`.
+    """
     try:
         with trace.step(step):
             return await call

@@ -1,4 +1,4 @@
-"""A question, its options, and how the engine answers those that name none."""
+"""A question with its options, and the engine's defaults for the options that it omits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from pipelines.records import Filters, Message
 
 
 class QuestionTooLong(ValueError):
-    """A question has `characters`, and at most `most` are answered; `whose` says to whom that limit applies."""
+    """A question of `characters` characters exceeds the limit `most`; `whose` says to whom the limit applies."""
 
     def __init__(self, characters: int, most: int, whose: str = "") -> None:
         who = f" {whose}" if whose else ""
@@ -21,9 +21,9 @@ class QuestionTooLong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class BackgroundTask:
-    """What a program asks a model about a conversation, such as its title: `messages` as they stand.
+    """A program's request to a model about a conversation, such as its title: `messages`, unchanged.
 
-    `empty` is the reply without content in the format that they name, for where no model answers.
+    `empty` is the reply if no model answers: a reply without content, in the format that the messages request.
     """
 
     messages: tuple[Message, ...]
@@ -34,12 +34,13 @@ class BackgroundTask:
 class Question:
     """A question and its options.
 
-    `k` is the number of hits for the answer; `previous` are the ids of the chunks that the turn before cited; `mode`
-    names the synthesizer; `variables` fill its prompts; `context` are the texts of mode `context_only`; `page` is the
-    URL of the page that the reader has open, which "this page" means; with `about_page` it is meant in any words.
-    `language` is the reader's (BCP 47), for a question whose own can't be told. `structured` (structured answer
-    filtering) and `templates` (prompts by name, such as `qa` and `refine`) replace those of the settings. With
-    `background` it is no question of a reader: a model answers it as it stands, and nobody records it.
+    `k` is the number of hits for the answer. `previous` lists the ids of the chunks that the previous turn cited.
+    `mode` names the synthesizer, and `variables` fill its prompts. `context` has the texts for mode `context_only`.
+    `page` is the URL of the page that the reader has open, to which "this page" refers; with `about_page`, the question
+    is about that page however it is worded. `language` is the reader's (BCP 47), for questions whose own language can't
+    be detected. `structured` (structured answer filtering) and `templates` (prompts by name, such as `qa` and `refine`)
+    override the settings. With `background`, it isn't a reader's question: a model answers it unchanged, and it isn't
+    recorded.
     """
 
     question: str
@@ -62,11 +63,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How many and which hits an answer is made from, and how.
+    """How many hits an answer uses, how they are chosen, and how the answer is written.
 
     `mode` names the synthesizer and `k` is the number of hits, for questions that name none. The reranker gets `depth`
-    hits. With `pages_first` the hits are of as many pages as possible; at most `max_per_page` are of one page (0: any
-    number). `longest_question` is in characters.
+    hits. With `pages_first`, the hits come from as many pages as possible. At most `max_per_page` hits come from one
+    page (0: no limit). `longest_question` is in characters.
     """
 
     mode: str = "compact"

@@ -1,4 +1,4 @@
-"""What one question costs and what is missing from its answer: a record that no step reads."""
+"""Records the costs of a question and the parts missing from its answer; no step reads the record."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from pipelines import tracing
 from pipelines.records import Answer, Exchange, Usage
 
-# What the conventions of GenAI call a question that is answered.
+# Attributes of a question's span, as OpenTelemetry's semantic conventions for GenAI name them.
 ASKED = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "raydex"}
 
 
 @dataclass(slots=True)
 class Trace:
-    """The record of one question. `timings` are seconds by step, `degraded` the lost parts, in order, each once."""
+    """The record of one question.
+
+    `timings` are seconds by step. `degraded` lists the missing parts in order, each once.
+    """
 
     started: float = field(default_factory=time.perf_counter)
     timings: dict[str, float] = field(default_factory=dict)
@@ -24,7 +27,7 @@ class Trace:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Time a step, which is a span; the seconds of a step that runs twice are added."""
+        """Time a step and trace it as a span; the seconds of a step that runs twice are added."""
         started = time.perf_counter()
         try:
             with tracing.span(name):
@@ -33,29 +36,29 @@ class Trace:
             self.add_seconds(name, time.perf_counter() - started)
 
     def add_seconds(self, name: str, seconds: float) -> None:
-        """Record that a step took `seconds` more."""
+        """Add `seconds` to the time of a step."""
         self.timings[name] = self.timings.get(name, 0.0) + seconds
 
     def mark_first(self, name: str) -> None:
-        """Record how long after the question something came for the first time."""
+        """Record the seconds from the question to the first occurrence of an event."""
         self.timings.setdefault(name, time.perf_counter() - self.started)
 
     def all_timings(self) -> dict[str, float]:
-        """Return the timings with the total so far."""
+        """Return the timings, with the total so far."""
         return {**self.timings, "total": time.perf_counter() - self.started}
 
     def mark_degraded(self, part: str) -> None:
-        """Record that `part` failed and the answer is made without it."""
+        """Record that `part` failed and the answer lacks it."""
         self.degraded[part] = None
 
     def add_usage(self, usage: Usage, exchanges: Sequence[Exchange]) -> None:
-        """Record calls of a language model."""
+        """Add the usage and exchanges of calls to a language model."""
         self.usage += usage
         self.exchanges += exchanges
 
 
 def note_answer(answer: Answer) -> None:
-    """Note on the span of a question how it was answered."""
+    """Record on the question's span how it was answered."""
     noted = ("id", "agent", "confidence", "degraded", "index", "revision")
     tracing.note({f"raydex.{name}": getattr(answer, name) for name in noted} | {"raydex.cost": answer.usage.cost})
     tracing.note_messages("gen_ai.input.messages", [("user", answer.question)])

@@ -1,1 +1,1 @@
-"""Conversation: what a reader means, with the turns before a message and the page that is open."""
+"""Conversation: interprets a message, given the turns before it and the page that is open."""

@@ -1,8 +1,8 @@
-"""Recognises background tasks: what a chat client asks a model about a conversation, e.g. its title.
+"""Recognizes background tasks: a chat client's request to a model, such as for a title.
 
-Nobody reads the reply as an answer, a program does: it names the format. Knows phrases, no client and no product. A
-message is a task only if it begins as one, says what to make, of which conversation or text, and in which format, and
-brings that text. A question that quotes such a prompt begins otherwise, or ends in a question.
+A program reads the reply, so such a message names a format. This module knows phrases, but no particular client or
+product. A message is a task only if it begins like one; says what to make, from which conversation or text, and in
+which format; and contains that text. A question that quotes such a prompt begins differently or ends in a question.
 """
 
 import json
@@ -16,24 +16,24 @@ from pipelines.answering.question import BackgroundTask
 from pipelines.records import Message
 from pipelines.text.phrases import compile_phrases, read_table
 
-# Characters of an instruction that are looked at; the longest that was seen has 1,700.
+# Characters of an instruction that are examined; the longest one seen has 1,700.
 LONGEST = 4_000
-# What is to be made is said in the first sentences, or where the text comes first, in the last ones.
+# An instruction names its product in the first sentences; if the text comes first, in the last ones.
 OPENING, CLOSING = 600, 400
-MOST_EXAMPLES = 8  # of JSON, in which the format of the reply is looked for
-NEAR = 60  # characters before an example that say what it is
-# From the verb to what it makes: "generate 1-3 broad tags", "create a short, direct and objective title".
+MOST_EXAMPLES = 8  # JSON examples that are tried as the format of the reply
+NEAR = 60  # characters before an example that may introduce it
+# Characters from the verb to its object: "generate 1-3 broad tags", "create a short, direct and objective title".
 REACH = 120
 
 _PHRASES = compile_phrases(read_table(__name__))
 _TRANSCRIPT = re.compile(_PHRASES["transcript"].pattern, re.IGNORECASE | re.MULTILINE)
 _CLOSED = re.compile(r"</\w+>|\"\"\"|^```", re.MULTILINE)
-_QUOTED = re.compile(r":\s*[\"“][^\"”]*[\"”]?\s*\Z")  # what the user asked, at the end of a line of the instruction
+_QUOTED = re.compile(r":\s*[\"“][^\"”]*[\"”]?\s*\Z")  # a quoted user message at the end of a line of the instruction
 _OBJECT = re.compile(r"\{{1,2}\s{0,20}\"")
 
 
 def find_background_task(messages: Sequence[Message]) -> BackgroundTask | None:
-    """Return the task that `messages` are, the last of which is the user's; None for a question."""
+    """Return the background task in `messages`, whose last message is the user's; None for a question."""
     *before, last = messages
     system = "\n\n".join(message.content for message in before if message.role == "system")
     instruction = _instruction(system, last.content, any(message.role != "system" for message in before))
@@ -41,11 +41,11 @@ def find_background_task(messages: Sequence[Message]) -> BackgroundTask | None:
 
 
 def empty_reply(instruction: str) -> str:
-    """Return the reply without content in the format that an instruction names: empty JSON, or no text."""
+    """Return a reply without content in the format that an instruction names: empty JSON, or ""."""
     starts = list(islice(_OBJECT.finditer(instruction), MOST_EXAMPLES))
     for start in sorted(starts, key=lambda one: not _is_announced(instruction[: one.start()])):
         example = instruction[start.start() :]
-        if start[0].startswith("{{"):  # of a template that was not filled in
+        if start[0].startswith("{{"):  # from a template that was not filled in
             example = example.replace("{{", "{").replace("}}", "}")
         with suppress(ValueError, RecursionError):
             return json.dumps(_emptied(json.JSONDecoder(strict=False).raw_decode(example)[0]))
@@ -53,11 +53,11 @@ def empty_reply(instruction: str) -> str:
 
 
 def _instruction(system: str, text: str, follows: bool) -> str:
-    """Return what instructs the model, "" where nothing does; `follows`: after other turns."""
+    """Return the text that instructs the model, or "" if none does; `follows` means other turns came before."""
     if _is_instruction(system):  # the conversation is the user's message
         return system[:LONGEST]
     start = _TRANSCRIPT.search(text, 0, LONGEST)
-    if start is None:  # the conversation is the turns before
+    if start is None:  # the conversation is in the turns before
         alone = follows and len(text) < LONGEST and not _is_question(text)
         return text if alone and _is_instruction(text) else ""
     head, tail = text[: start.start()], text[-CLOSING:].rstrip()
@@ -81,7 +81,7 @@ def _is_instruction(text: str) -> bool:
 
 
 def _asks_at_end(text: str) -> bool:
-    """Return whether a question stands below what is quoted: below its last end, or in a last paragraph of its own."""
+    """Return whether a question follows the quoted text: after its last closing mark, or as a separate paragraph."""
     text = text[-LONGEST:]
     closed = [end.end() for end in _CLOSED.finditer(text)]
     rest = text[closed[-1] :] if closed else text.rpartition("\n\n")[2] if "\n\n" in text else ""
@@ -93,7 +93,7 @@ def _is_question(text: str) -> bool:
 
 
 def _is_announced(before: str) -> bool:
-    """Return whether what follows is said to be the reply, as other JSON may stand there too."""
+    """Return whether the text before some JSON introduces it as the reply, since other JSON may occur too."""
     return _PHRASES["replies"].search(before[-NEAR:]) is not None
 
 

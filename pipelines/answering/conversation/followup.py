@@ -1,8 +1,8 @@
 """Completes a follow-up question from the questions before it, by rules.
 
-Knows English question forms, pronouns and prepositions. It puts the subject of the question before for "it", and the
-question before around "what about views?"; where it finds no form it adds the last question that stands alone in
-brackets, with what was asked about it since.
+The rules know English question forms, pronouns and prepositions. They replace "it" by the subject of the previous
+question, and put "what about views?" into the form of the previous question. For a question without a known form, they
+append the last self-contained question in brackets, with the details that were asked about it since.
 """
 
 import re
@@ -19,20 +19,21 @@ _TABLE = read_table(__name__)
 _PHRASES = compile_phrases(_TABLE)
 _GENERAL = frozenset(terms(_TABLE["general"]))
 _OPPOSITES = [pair.split() for pair in _TABLE["opposites"].split(", ")]
-# Content words before a pronoun; with more, it stands for something in the question itself. One more after an "and".
+# Content words before a pronoun; with more, it refers to something in the question itself. One more after an "and".
 MOST_BEFORE = 1
-# A longer message says itself what it is about, and the forms below are not searched in it.
+# Characters. A longer message names its own subject, so the forms below are not searched in it.
 LONGEST = 1_000
 SHORT = 4  # words of a fragment such as "in Python?"
-FEW = 1  # content words of a follow-up that says too little without the one before it
+FEW = 1  # content words of a follow-up that says too little without the previous one
 
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """A question as it reads alone. `unclear` is what it refers to and nothing before it names, "" for nothing.
+    """A question rewritten to make sense by itself.
 
-    `by_form`: what the question refers to was put into its form; otherwise it is as it was asked, or the question
-    before stands behind it. `about` is what it goes on about, "" for a question that stands alone.
+    `unclear` has the words that refer to something no previous turn names, or "". `by_form` is true if the reference
+    was resolved inside the question's form; otherwise the question is unchanged, or the previous question was appended.
+    `about` is the subject that a follow-up continues, "" for a self-contained question.
     """
 
     question: str
@@ -43,9 +44,10 @@ class FollowUp:
 
 @dataclass(frozen=True, slots=True)
 class _Thread:
-    """What a conversation is about: its last question that stands alone, with its subject and the "in …" behind that.
+    """The subject of a conversation: its last self-contained question, with its subject and trailing "in …" phrase.
 
-    `added` is what a follow-up has asked about it since, where the question has no form to take it in, "" for nothing.
+    `added` has the details that a follow-up asked about since, if the question has no form to absorb them; otherwise
+    "".
     """
 
     question: str = ""
@@ -55,7 +57,7 @@ class _Thread:
 
 
 def complete(question: str, before: Sequence[str]) -> FollowUp:
-    """Return `question` completed from the reader's questions `before` it, oldest first, none of them small talk."""
+    """Return `question` completed from the reader's previous questions: oldest first, without small talk."""
     thread = _Thread()
     for message in before:
         long = len(message) > LONGEST
@@ -64,7 +66,7 @@ def complete(question: str, before: Sequence[str]) -> FollowUp:
 
 
 def _complete(question: str, thread: _Thread) -> tuple[FollowUp, _Thread]:
-    """Return `question` completed from the thread before it, and the thread with it."""
+    """Return `question` completed from the thread before it, and the thread including it."""
     bare = _PHRASES["connector"].sub("", question, count=1) if _PHRASES["connector"].match(question) else question
     about, connected = _PHRASES["about"].fullmatch(bare), bare != question
     reference = _reference(bare, MOST_BEFORE + connected)
@@ -82,25 +84,26 @@ def _complete(question: str, thread: _Thread) -> tuple[FollowUp, _Thread]:
     in_place = about or (fragment and not reference and not general)
     asked = about[1] if about else bare
     if thread.added or part:
-        return _add(asked, thread, beside=bool(in_place and not _PHRASES["preposition"].match(asked)))
+        return _add(asked, thread, instead=bool(in_place and not _PHRASES["preposition"].match(asked)))
     completed = _in_place(asked, thread) if in_place else _with_subject(bare, thread) if reference else ""
     if not completed:
         return _add(asked, thread)
     subject, tail = _subject(completed)
     if reference and not _PHRASES["how_to"].match(completed):
-        subject, tail = thread.subject, thread.tail  # a pronoun goes on about what it stood for
+        subject, tail = thread.subject, thread.tail  # the pronoun keeps its referent as the subject
     kept = thread.subject if reference or _PHRASES["preposition"].match(asked) else ""
     return FollowUp(completed, by_form=True, about=kept), _Thread(completed, subject, tail)
 
 
-def _add(asked: str, thread: _Thread, *, beside: bool = False) -> tuple[FollowUp, _Thread]:
-    """Return what is `asked` with the thread's question in brackets; `beside`: in the place of what was added before.
+def _add(asked: str, thread: _Thread, *, instead: bool = False) -> tuple[FollowUp, _Thread]:
+    """Return the follow-up `asked` with the thread's question in brackets.
 
-    What was added before stays where little is asked: "can I change it?" of "its number of replicas".
+    With `instead`, it replaces the details added before. Otherwise they stay if the follow-up says little: "can I change
+    it?" after "its number of replicas".
     """
     asked = _opposite(asked, thread.added) or asked.strip(" ?.!")
     own = _content(asked) - _GENERAL
-    kept = thread.added if len(own) <= FEW and not beside else ""
+    kept = thread.added if len(own) <= FEW and not instead else ""
     around = f"{thread.question.rstrip(' ?.!')}: {kept}" if kept and kept != asked else thread.question.rstrip(" ?.!")
     about = thread.subject or thread.question.strip(" ?.!")
     added = _PHRASES["asks_for"].sub("", asked) if own else thread.added  # "its size" of "what is its size"
@@ -108,7 +111,7 @@ def _add(asked: str, thread: _Thread, *, beside: bool = False) -> tuple[FollowUp
 
 
 def _opposite(asked: str, added: str) -> str:
-    """Return "its minimum size" as "its maximum size" where "the maximum" is `asked`, "" for other questions."""
+    """Return "its minimum size" for `asked` "the minimum" after "its maximum size"; "" for other questions."""
     for one, other in (*_OPPOSITES, *(pair[::-1] for pair in _OPPOSITES)):
         if _content(asked) == _content(one) and (found := re.search(rf"\b{other}\b", added, re.IGNORECASE)):
             return f"{added[: found.start()]}{one}{added[found.end() :]}"
@@ -116,7 +119,7 @@ def _opposite(asked: str, added: str) -> str:
 
 
 def _reference(question: str, most_before: int) -> str:
-    """Return the words that refer to something before the question, "" for none."""
+    """Return the words that refer to something before the question, or ""."""
     for found in (_PHRASES["pronoun"].search(question), _PHRASES["otherwise"].search(question)):
         if (
             found
@@ -129,7 +132,7 @@ def _reference(question: str, most_before: int) -> str:
 
 
 def _expletive(question: str, found: re.Match[str]) -> bool:
-    """Tell an "it" or "there" that stands for nothing: "is it possible", "is there a way", "one of"."""
+    """Return whether an "it", "there" or "one" refers to nothing: "is it possible", "is there a way", "one of"."""
     around = question[max(0, found.start() - 5) : found.end() + 10]
     return bool(_PHRASES["expletive"].search(around))
 
@@ -139,7 +142,7 @@ def _content(text: str) -> frozenset[str]:
 
 
 def _in_place(fragment: str, thread: _Thread) -> str:
-    """Return the thread's question with `fragment` in the place of its object, or of its "in …"; "" without a form."""
+    """Return the thread's question with its object or "in …" phrase replaced by `fragment`; "" for an unknown form."""
     fragment, form = fragment.strip(" ?.!"), _PHRASES["how_to"].match(thread.question.strip(" ?.!"))
     if not form:
         return ""
@@ -152,7 +155,7 @@ def _in_place(fragment: str, thread: _Thread) -> str:
 
 
 def _with_subject(question: str, thread: _Thread) -> str:
-    """Return `question` with the subject of the thread for its pronoun, "" unless both have a known form."""
+    """Return `question` with its pronoun replaced by the thread's subject; "" unless both have a known form."""
     subject, tail = thread.subject, thread.tail
     asked, pronoun, form = (
         question.rstrip(" ?.!"),
@@ -170,7 +173,7 @@ def _with_subject(question: str, thread: _Thread) -> str:
 
 
 def _subject(question: str) -> tuple[str, str]:
-    """Return what a question is about, and the "in …" behind it; "" where it has no known form."""
+    """Return the subject of a question and its trailing "in …" phrase; both "" if it has no known form."""
     asked = question.strip(" ?.!")
     if form := _PHRASES["how_to"].match(asked):
         return _split_tail(form["rest"])
@@ -181,13 +184,13 @@ def _subject(question: str) -> tuple[str, str]:
 
 
 def _name_in(subject: str) -> str:
-    """Return the one name of code in what was asked: `lru_cache` of "the lru_cache decorator"; else ""."""
+    """Return the only code name in a subject: `lru_cache` in "the lru_cache decorator"; otherwise ""."""
     names = [word for word in subject.split() if _NAME.fullmatch(word)]
     return names[0] if len(names) == 1 else ""
 
 
 def _split_tail(rest: str) -> tuple[str, str]:
-    """Return an object and the prepositional phrase behind it."""
+    """Return an object and the prepositional phrase after it."""
     found = _PHRASES["preposition"].search(rest)
     if not found:
         return rest.strip(), ""

@@ -1,4 +1,4 @@
-"""Says what an answer begins with: the search that was made instead, and what may mislead."""
+"""Writes the notes at the start of an answer: the search made instead, and possible misunderstandings."""
 
 from pipelines.answering.grounding.words import content_words
 from pipelines.answering.retrieval.search import Retrieval
@@ -11,9 +11,9 @@ from pipelines.text.languages import ENGLISH, join, say
 def make_notes(
     asked: str, unclear: str, retrieval: Retrieval, astray: str = "", language: str = ENGLISH
 ) -> tuple[str, ...]:
-    """Return the notes on a question: `unclear` are words of it that nothing before it explains.
+    """Return the notes on a question; no previous turn explains its `unclear` words.
 
-    `astray` is what it goes on about, if nothing that was found is about that.
+    `astray` is the subject that the follow-up continues, if no hit is about it.
     """
     notes = list(note_search(asked, retrieval.question, language))
     if unclear:
@@ -27,13 +27,13 @@ def make_notes(
 
 
 def note_search(asked: str, searched: str, language: str = ENGLISH) -> tuple[str, ...]:
-    """Return the note on what was searched for, if that is not what was asked."""
+    """Return a note with the query that was searched, if it differs from the question."""
     same = content_words(asked) == content_words(searched)
     return () if same else (say("searched", language, question=searched),)
 
 
 def _is_foreign(hit: Hit) -> bool:
-    """Return whether a hit is in another language than English, as its page or else its text says."""
+    """Return whether a hit isn't English, according to its page's language or, without one, its text."""
     return not same_language(hit.language, "en") if hit.language else is_foreign(plain_of(hit))
 
 

@@ -1,6 +1,6 @@
-"""Understands "this page", "here" and "the example above" by the page that the reader has open.
+"""Resolves "this page", "here" and "the example above" to the page that the reader has open.
 
-Knows words, not what the index holds.
+This module knows words, not the contents of the index.
 """
 
 import re
@@ -17,22 +17,23 @@ from pipelines.text.phrases import compile_phrases, read_table
 
 _TABLE = read_table(__name__)
 _PHRASES = compile_phrases(_TABLE)
-# Words of a question that are about anything.
+# Words that say nothing about a question's subject.
 _GENERAL = frozenset(terms("this it that these them here show example give tell use mean work return"))
 _NOUNS = frozenset(terms(re.sub(r"\W", " ", str([_TABLE["parts"]["page"], _TABLE["parts"]["part"]]))))
-# One who brings code, an example or a long story means that.
+# A reader who brings code, an example or a long story refers to that.
 _MOST_CHARACTERS, _MOST_BEHIND_COLON = 300, 9
 _MY = ("code", "function", "example", "script", "config", "query", "class", "page", "table")
-# Content words before "this parameter", or beside a bare "this", with which a question itself says what it is about.
-# Of 1,884 users' questions that were asked without a page, 3 are taken to mean one.
+# With more content words before "this parameter", or around a bare "this", a question names its own subject. Of 1,884
+# users' questions asked without a page, 3 are mistaken for questions about one.
 _MOST_BEFORE, _MOST_BESIDE = 2, 1
 
 
 @dataclass(frozen=True, slots=True)
 class OpenPage:
-    """A question as it reads without the page that its reader has open, and that page, if the index holds it.
+    """A question rewritten to make sense without the open page, and that page if the index contains it.
 
-    `focus` is "page" for a question about it, "whole" for one about all of it, else ""; `asked` is how it was put.
+    `focus` is "page" for a question about the page, "whole" for one about all of it, otherwise "". `asked` is the
+    original wording.
     """
 
     question: str
@@ -41,16 +42,16 @@ class OpenPage:
     asked: str = ""
 
     def queries(self, wordings: Sequence[str], quoted: bool) -> tuple[str, ...]:
-        """Return what to search for: also as it was put, since the page's name hides what is asked about it.
+        """Return the search queries, with the original wording too, because the page's name may obscure the question.
 
-        What is `quoted` has to bear on the page, not on the word "summarize".
+        If the page will be `quoted`, the query is its title: quotations must match the page, not the word "summarize".
         """
         if self.place and self.focus == "whole" and quoted:
             return (_bare(self.place.title),)
         return (*wordings, self.asked) if self.focus == "page" else tuple(wordings)
 
     def arrange(self, hits: Sequence[Hit], k: int) -> list[Hit]:
-        """Return at most `k` of `hits`, those of the page first; no others where it has all words of the question."""
+        """Return at most `k` hits, the page's own first; only these if they contain all words of the question."""
         if self.place is None:
             return list(hits[:k])
         hits = page_first(hits, self.place.url, k, self.focus == "whole")
@@ -61,9 +62,10 @@ class OpenPage:
 
 
 def open_page(question: str, place: Place | None, alone: bool = True, meant: bool = False) -> OpenPage:
-    """Return a question with the name of the open page where it means that page.
+    """Return a question with the name of the open page, if it refers to that page.
 
-    `alone`: no turn before it could be what its "this" refers to. `meant`: its reader said that it means the page.
+    `alone` is true if no previous turn could be the referent of its "this". `meant` is true if the reader said that the
+    question is about the page.
     """
     if place is None or (_brings_its_own(question) and not meant):
         return OpenPage(question, place)
@@ -85,7 +87,7 @@ def _named(question: str, place: Place) -> str:
 
 
 def _unnamed(question: str, place: Place) -> str:
-    """Return a question about "this", "it" or nothing ("Summarize") with the page's name; "" if it is about more."""
+    """Return a question about "this", "it" or nothing ("Summarize") with the page's name; "" if it says more."""
     beside = content_words(_PHRASES["whole"].sub(" ", question)) - _GENERAL
     if found := _PHRASES["bare"].search(question):
         return _put(question, found, place.subject) if len(beside) <= _MOST_BESIDE else ""
@@ -99,7 +101,7 @@ def _with_name(question: str, place: Place) -> str:
 
 
 def _brings_its_own(question: str) -> bool:
-    """Return whether a question brings code, an example or a long story, which it means."""
+    """Return whether a question contains code, an example or a long story to which it refers."""
     said = f"{question.lower()} "
     mine = any(f"my {noun}" in said for noun in _MY)
     told = len(question.partition(": ")[2].strip()) > _MOST_BEHIND_COLON

@@ -1,4 +1,4 @@
-"""Tells the two questions that a reader asks at once: each is searched and answered for itself."""
+"""Splits a message that asks two questions at once, so that each is searched and answered separately."""
 
 from pipelines.answering.conversation.followup import complete
 from pipelines.text.phrases import read_phrases
@@ -7,9 +7,9 @@ _TWO = read_phrases(__name__)["two"]
 
 
 def parts_of(question: str) -> tuple[str, ...]:
-    """Return the two questions that `question` asks, each as it reads alone; none if it asks a single one.
+    """Return the two questions in `question`, each self-contained; an empty tuple if there is only one.
 
-    "Do I need a GPU, and how do I use one?" asks "Do I need a GPU" and "how do I use a GPU?".
+    "Do I need a GPU, and how do I use one?" becomes "Do I need a GPU" and "how do I use a GPU?".
     """
     found = _TWO.match(question.strip())
     return (found[1], complete(found[2], [found[1]]).question) if found else ()

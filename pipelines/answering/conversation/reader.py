@@ -1,4 +1,4 @@
-"""Reads a question: what its reader means by it, with the turns before it and the page that is open."""
+"""Interprets a question, given the turns before it and the page that is open."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,16 +18,17 @@ from pipelines.records import Message
 from pipelines.text.detection import find_language, is_foreign
 from pipelines.text.languages import choose_language
 
-PAGE = "page"  # the step, and what stands in `degraded` where it failed
+PAGE = "page"  # the name of the step, also in `degraded` if it failed
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader means by a question, which is answered in `mode`.
+    """The interpretation of a question, to be answered in `mode`.
 
-    `asked` is the question as its reader would know it again; `wordings` are how it reads without the turns before it
-    and without the `page`, the one to answer first; `about` is what a follow-up goes on about, `unclear` what it refers
-    to and no turn names. A question that is only a greeting or thanks is `smalltalk`.
+    `asked` is the question in a form that its reader recognizes. `wordings` are self-contained versions of it, without
+    references to previous turns or to the `page`; the first is the main one. `about` is the subject that a follow-up
+    continues. `unclear` has the words that refer to something no turn names. `smalltalk` is set if the message is only
+    a greeting or thanks.
     """
 
     question: Question
@@ -41,38 +42,38 @@ class Reading:
 
     @property
     def standalone(self) -> str:
-        """The question as it reads alone."""
+        """The self-contained question."""
         return self.wordings[0]
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The two questions that it asks at once; none if it asks a single one, or about the open page."""
+        """The two questions in it; empty if it asks only one, or is about the open page."""
         return () if self.page.focus else parts_of(self.standalone)
 
     @property
     def language(self) -> str:
-        """The language of what the answer says beside its text: the question's; where that is unknown, the reader's."""
+        """The language of notes and replies around the answer: the question's if known, otherwise the reader's."""
         return choose_language(find_language(self.question.question), self.question.language)
 
     @property
     def may_be_given(self) -> bool:
-        """Whether an answer that is there already may be given to it: one with text, to what it says."""
+        """Whether an existing answer may be given: the mode retrieves and writes text."""
         return uses_retrieval(self.mode) and self.mode != NO_TEXT
 
 
 class QuestionReader:
-    """Reads questions of at most `longest` characters.
+    """Interprets questions of at most `longest` characters.
 
-    `rewriter` is asked about follow-ups that the rules do not complete; it may be None.
+    `rewriter` completes follow-ups that the rules can't; it may be None.
     """
 
     def __init__(self, retriever: AsyncRetriever, rewriter: Rewriter | None, longest: int) -> None:
         self._retriever, self._rewriter, self._longest = retriever, rewriter, longest
 
     async def read(self, question: Question, mode: str, trace: Trace, tell: Callable[[Status], None]) -> Reading:
-        """Return what is meant; `tell` hears that the index is being loaded.
+        """Return the interpretation of a question; `tell` receives a Status while the index is loading.
 
-        Raises QuestionTooLong, and as `AsyncRetriever.aload`.
+        Raises QuestionTooLong and the errors of `AsyncRetriever.aload`.
         """
         plain = self.read_alone(question, mode)
         if plain.may_be_given and (smalltalk := find_smalltalk(question.question)):
@@ -83,13 +84,13 @@ class QuestionReader:
         return await self._with_history(await self.with_page(plain, trace), trace)
 
     def read_alone(self, question: Question, mode: str = NO_TEXT) -> Reading:
-        """Return what is meant without any page and turn before it. Raises QuestionTooLong."""
+        """Return the interpretation without a page or previous turns. Raises QuestionTooLong."""
         check_length(question.question, self._longest)
         asked = strip_smalltalk(question.question)
         return Reading(question, mode, asked, (asked,), OpenPage(asked))
 
     async def with_page(self, reading: Reading, trace: Trace) -> Reading:
-        """Return what is meant where its reader has a page open, if the index holds that page."""
+        """Return the interpretation given the reader's open page, if the index contains that page."""
         question, asked = reading.question, reading.asked
         if not question.page:
             return reading
@@ -99,11 +100,11 @@ class QuestionReader:
         return Reading(question, reading.mode, asked, (page.question,), page)
 
     async def _with_history(self, reading: Reading, trace: Trace) -> Reading:
-        """Return what is meant after the turns before it: as the rules complete it, else as a model does.
+        """Return the interpretation given the previous turns: completed by the rules, or else by a model.
 
-        The rules come first, as they cost nothing and a small model does no better
-        (benchmarks/results/follow-up-questions.md); the model is asked where they have no form, and for questions that
-        are not in English.
+        The rules come first because they cost nothing and a small model does no better
+        (benchmarks/results/follow-up-questions.md). The model completes questions that have no known form, and
+        questions that are not in English.
         """
         question, page, said = reading.question, reading.page, reading.standalone
         if not question.history:
@@ -123,6 +124,6 @@ class QuestionReader:
 
 
 def asked_before(history: Sequence[Message]) -> list[str]:
-    """Return what the reader asked in the turns before, without small talk."""
+    """Return the reader's messages from the previous turns, without small talk."""
     said = [turn.content for turn in history if turn.role == "user" and turn.content.strip()]
     return [strip_smalltalk(message) for message in said if not find_smalltalk(message)]

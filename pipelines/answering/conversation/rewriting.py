@@ -1,7 +1,7 @@
-"""Rewrites questions before the search: further queries, an imagined passage, a standalone question.
+"""Rewrites questions before the search: more queries, a hypothetical passage, a standalone question.
 
-Knows questions, turns and a language model that may fail, be late, refuse or babble, not what is searched. The
-question itself is always searched for, whatever the model does.
+This module knows questions, turns and a language model, not the index. The model may fail, time out, refuse or ramble;
+the question itself is always searched.
 """
 
 import asyncio
@@ -22,26 +22,26 @@ log = logging.getLogger(__name__)
 
 _PHRASES, _PROMPTS = read_phrases(__name__), read_table(__name__)["prompts"]
 
-# Each costs a call of a model before the search; docs/experiments.md has what it gains.
+# Each costs a model call before the search; docs/experiments.md has the gains.
 NUM_QUERIES = 0
-HYDE = False  # moves the right page up: benchmarks/results/language-model-in-retrieval.md
+HYDE = False  # ranks the right page higher: benchmarks/results/language-model-in-retrieval.md
 TIMEOUT_S = 5.0
 LONGEST_QUERY = 300  # characters; a longer line is an answer or an explanation, not a query
-# Of the model, so that one that babbles is cut off early: a query, and the passage, which is 60 words of prose.
-LIKELY = 0.5  # of the most tokens that a reply may have, is what it has
+# Limits for the model's output, so that a rambling reply is cut off early: a query, and a passage of 60 words of prose.
+LIKELY = 0.5  # the expected length of a reply, as a share of its most tokens
 QUERY_TOKENS, PASSAGE_TOKENS = 30, 90
-SHORTEST_PASSAGE = 20  # characters; less is a title or a remark
-# Tokens of the conversation and of one turn of it that a follow-up is read with: what "it" stands for is mostly in the
-# questions and at the beginnings of answers, and a small model reads 60 tokens a second.
+SHORTEST_PASSAGE = 20  # characters; a shorter one is a title or a remark
+# The most tokens of the conversation, and of one turn, in the prompt of a follow-up. The referent of "it" is mostly in
+# the questions and at the start of the answers, and a small model reads 60 tokens a second.
 HISTORY_TOKENS, TURN_TOKENS = 400, 80
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The question to search for, and the cost of writing it.
+    """The question to search for, and the cost of rewriting it.
 
-    `further` are other queries for it. `passage` could stand in the documentation and answer the question, "" for none.
-    `failed`: there was a model, but it gave nothing usable, and the question is as it was.
+    `further` has additional queries. `passage` is a hypothetical passage of the documentation that answers the
+    question, or "". `failed` means that there was a model but its reply was unusable; the question is then unchanged.
     """
 
     question: str
@@ -52,19 +52,19 @@ class Rewrite:
     further: tuple[str, ...] = ()
 
     def record(self, trace: Trace) -> None:
-        """Record its cost, and that a part is missing."""
+        """Add the cost to the trace, and mark a failure there."""
         trace.add_usage(self.usage, self.exchanges)
         if self.failed:
             trace.mark_degraded("rewrite")
 
 
 class Rewriter:
-    """Rewrites with `llm`; if there is none, or it fails or exceeds `timeout_s`, the question stays as it is.
+    """Rewrites with `llm`; if there is none, or it fails or exceeds `timeout_s`, the question stays unchanged.
 
-    A model that is known to be too slow for that is not asked. It writes `num_queries` further queries: searching for
-    several queries of a question and fusing what they find is RAG-Fusion (Rackauckas 2024). With `hyde` it writes a
-    passage that could answer, whose vector is searched for with the question's: hypothetical document embeddings (Gao,
-    Ma, Lin, Callan: "Precise Zero-Shot Dense Retrieval without Relevance Labels", 2022). Never raises.
+    A model known to be too slow for `timeout_s` isn't called. The model writes `num_queries` further queries: searching
+    several queries and fusing their hits is RAG-Fusion (Rackauckas 2024). With `hyde`, it writes a passage that could
+    answer the question, and that passage's vector is searched too: hypothetical document embeddings (Gao, Ma, Lin,
+    Callan: "Precise Zero-Shot Dense Retrieval without Relevance Labels", 2022). Never raises.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Rewriter:
         self.llm, self.num_queries, self.hyde, self.timeout_s = llm, num_queries, hyde, timeout_s
 
     async def rewrite(self, question: str) -> Rewrite:
-        """Return `question` with `num_queries` further queries and, with `hyde`, a passage; each is one call."""
+        """Return `question` with `num_queries` further queries and, with `hyde`, a passage; each takes one call."""
         if self.llm is None or not clean_for_model(question).strip():
             return Rewrite(question)
         calls = [self._diversify(self.llm, question)] if self.num_queries else []
@@ -98,7 +98,7 @@ class Rewriter:
         return replace(_rewrite(question, session, failed=not read_items(text)), further=further)
 
     async def _imagine(self, llm: ChatModel, question: str) -> Rewrite:
-        """Return `question` with a passage that could answer it."""
+        """Return `question` with a hypothetical passage that answers it."""
         session = LLMSession(llm, system=_PROMPTS["imagine_system"])
         room = _room(llm, session, _PROMPTS["imagine"], PASSAGE_TOKENS)
         shown = _shorten(llm, clean_for_model(question), room)
@@ -107,10 +107,10 @@ class Rewriter:
         return _rewrite(question, session, failed=not passage, passage=passage)
 
     async def condense(self, question: str, history: Sequence[Message]) -> Rewrite:
-        """Return `question` as it is understood without `history`, the turns before it, oldest first.
+        """Return `question` rewritten to make sense without `history`, the previous turns, oldest first.
 
-        The first question of a conversation stays as it is, without a call. So does a question for which the model
-        gives anything but one line of sensible length.
+        The first question of a conversation stays unchanged, without a call. The question also stays unchanged if the
+        model's reply is anything but one line of reasonable length.
         """
         if self.llm is None or not _turns(history) or not clean_for_model(question).strip():
             return Rewrite(question)
@@ -126,7 +126,7 @@ class Rewriter:
         return _rewrite(standalone or question, session, failed=not standalone)
 
     async def _ask(self, session: LLMSession, prompt: str, most: int) -> str:
-        """Return the model's reply, "" if it fails; an empty `prompt` means that its window was too small for one."""
+        """Return the model's reply, "" if it fails; an empty `prompt` means that its context window was too small."""
         if not prompt:
             log.warning(
                 "a question has no room in the window of %s (%d tokens)", session.llm.model, session.llm.context_window
@@ -155,7 +155,7 @@ def _rewrite(question: str, session: LLMSession, *, failed: bool, passage: str =
 
 
 def _room(llm: ChatModel, session: LLMSession, prompt: str, answer: int) -> int:
-    """Return the tokens left in the window for the values of `prompt`."""
+    """Return the number of tokens left in the context window for the values of `prompt`."""
     return llm.context_window - session.overhead() - llm.count(prompt) - min(answer, llm.max_tokens)
 
 
@@ -164,7 +164,7 @@ def _shorten(llm: ChatModel, text: str, room: int) -> str:
 
 
 def _transcript(llm: ChatModel, history: Sequence[Message], room: int) -> str:
-    """Return the newest turns that fit into `room` tokens together, oldest first; a long turn loses its middle."""
+    """Return the newest turns that fit into `room` tokens together, oldest first; long turns are cut in the middle."""
     turns: list[str] = []
     for turn in reversed(_turns(history)):
         speaker = "Reader" if turn.role == "user" else "Assistant"
@@ -176,7 +176,7 @@ def _transcript(llm: ChatModel, history: Sequence[Message], room: int) -> str:
 
 
 def _turns(history: Sequence[Message]) -> list[Message]:
-    """Return the turns of reader and assistant."""
+    """Return the turns of the reader and the assistant."""
     return [turn for turn in history if turn.role != "system" and turn.content.strip()]
 
 
@@ -184,24 +184,24 @@ def _turns(history: Sequence[Message]) -> list[Message]:
 
 
 def parse_passage(text: str, question: str) -> str:
-    """Return the prose that a model wrote as a passage, without remarks about it; "" for none and for a refusal."""
+    """Return the prose passage in a model's reply, without remarks; "" if there is none, or for a refusal."""
     passage = read_prose(_PHRASES["label"].sub("", text.strip(), count=1))
     return passage if len(passage) >= SHORTEST_PASSAGE and not _is_copied(passage, question) else ""
 
 
 def parse_queries(text: str, question: str, most: int) -> tuple[str, ...]:
-    """Return the queries that a model wrote: each once, `most` of them, not `question` and none too long."""
+    """Return at most `most` queries from a model's reply: no duplicates, not `question` itself, none too long."""
     others = [item for item in read_items(text) if item_key(item) != item_key(question)]
     return tuple(item for item in others if len(item) <= LONGEST_QUERY and not _is_copied(item, question))[:most]
 
 
 def parse_standalone(text: str, question: str) -> str:
-    """Return the one question that a model wrote; "" for none, several lines, a refusal or an essay."""
+    """Return the only question in a model's reply; "" for none, several lines, a refusal or an essay."""
     queries = read_items(_PHRASES["label"].sub("", text.strip(), count=1))
     longest = max(LONGEST_QUERY, 2 * len(question))
     return queries[0] if len(queries) == 1 and len(queries[0]) <= longest else ""
 
 
 def _is_copied(reply: str, asked: str) -> bool:
-    """Return whether `reply` has words of the prompts' examples that were not `asked` about."""
+    """Return whether `reply` has words from the prompts' examples that do not occur in `asked`."""
     return bool(_PHRASES["copied"].search(reply)) and not _PHRASES["copied"].search(asked)

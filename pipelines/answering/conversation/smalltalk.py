@@ -1,6 +1,7 @@
-"""Recognises greetings, thanks and goodbyes, and answers them without a search.
+"""Recognizes greetings, thanks and goodbyes, and answers them without a search.
 
-Knows phrases, not what the collection holds. A message is small talk only if all of it is: "hello world" is a question.
+This module knows phrases, not the contents of the collection. A message is small talk only if all of it is: "hello
+world" is a question.
 """
 
 import re
@@ -14,8 +15,8 @@ from pipelines.text.phrases import compile_phrases, read_table
 
 Kind = Literal["thanks", "goodbye", "greeting"]
 
-LONGEST = 200  # characters; who writes more than that wants more than to be polite
-MOST_CLAUSES = 3  # of small talk on each side of a question: "Hi! Good morning. … Thanks a lot! Bye."
+LONGEST = 200  # characters; a longer message is more than a courtesy
+MOST_CLAUSES = 3  # clauses of small talk on each side of a question: "Hi! Good morning. … Thanks a lot! Bye."
 _CLAUSE_END = re.compile(r"(?<=[,;:.!?…\n—–])\s*|\s+-+\s+")
 _TABLE = read_table(__name__)
 _PHRASES = compile_phrases(_TABLE)
@@ -23,15 +24,15 @@ _PHRASES = compile_phrases(_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class SmallTalk:
-    """A message that asks nothing, and its language; "" for a sign, which is of any."""
+    """A message that asks nothing, and its language; "" for an emoji, which has none."""
 
     kind: Kind
     language: str
 
     def reply(self, collections: Sequence[str], readers: str) -> str:
-        """Return a reply that says what the assistant is for; `collections` are the names it may be asked about.
+        """Return a reply that says what the assistant can do; `collections` are the names a reader may ask about.
 
-        `readers` is the language of it where the message has none.
+        `readers` is the language of the reply if the message has none.
         """
         language = choose_language(self.language, readers)
         if self.kind != "greeting":
@@ -42,7 +43,7 @@ class SmallTalk:
 
 
 def find_smalltalk(message: str) -> SmallTalk | None:
-    """Return what kind of small talk all of `message` is, None for a message that may ask something."""
+    """Return the small talk that makes up all of `message`, or None if the message may ask something."""
     if len(message) > LONGEST:
         return None
     words = _PHRASES["reason"].sub("", " ".join(_words(message))).split()
@@ -54,7 +55,7 @@ def find_smalltalk(message: str) -> SmallTalk | None:
 
 
 def strip_smalltalk(message: str) -> str:
-    """Return `message` without a greeting before, and thanks after, what it asks: "Hi, what is X? Thanks!"."""
+    """Return `message` without a greeting before its question and thanks after it: "Hi, what is X? Thanks!"."""
     text = message.strip()
     for _ in range(MOST_CLAUSES):
         ends = [end.end() for end in _CLAUSE_END.finditer(text[:LONGEST])]
@@ -69,7 +70,7 @@ def strip_smalltalk(message: str) -> str:
 
 
 def _phrases_in(words: Sequence[str]) -> frozenset[str]:
-    """Return the phrases and fillers that `words` consist of, the longest first at each place; none if of more."""
+    """Return the phrases and fillers that make up `words`, matched longest first; empty if other words remain."""
     found, at = set[str](), 0
     while at < len(words):
         ends = range(min(len(words), at + _LONGEST_PHRASE), at, -1)

@@ -1,5 +1,5 @@
 """Routing: which agent answers a question.
 
-router has the interface, the fixed router and the router by classifier; rules are the operator's; classifier is the
-text classifier that training fits.
+`router` has the interface, the fixed router and the classifier router; `rules` has the operator's rules; `classifier`
+is the text classifier that training fits.
 """

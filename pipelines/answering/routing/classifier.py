@@ -1,7 +1,7 @@
-"""Classifies texts by calibrated probabilities: TF-IDF and a linear model, saved with skops.
+"""Classifies texts with calibrated probabilities: TF-IDF and a linear model, saved with skops.
 
-Knows texts, labels and probabilities; not the use of a label (router.py, reranking/tag.py), nor which files can be
-trusted (classifier_folder.py).
+This module knows texts, labels and probabilities. It knows neither the use of a label (router.py, reranking/tag.py) nor
+which files to trust (classifier_folder.py).
 """
 
 import re
@@ -24,15 +24,15 @@ from pipelines.answering.routing.classifier_folder import (
 )
 from pipelines.files.model_cards import VERSION, write_card
 
-# Words, pairs of words and runs of so many letters within words (typos, inflections, names run together), and how
-# closely they are fitted (scikit-learn's C). Chosen on the 1,801 questions of the Ray assistant: with the signs an AUC
-# of 0.78 on disjoint folds, single words 0.75.
+# Features: words, word pairs, and character n-grams within words (for typos, inflections and joined names); STRENGTH is
+# scikit-learn's C. Chosen on the 1,801 questions of the Ray assistant: with the signs, the AUC is 0.78 on disjoint
+# folds; with single words, 0.75.
 PAIRS, CHARACTERS, STRENGTH = (1, 2), (2, 4), 3.0
 CALIBRATION_FOLDS = 5
 
-# Where a camelCase or PascalCase name is cut; capitals in a row stay together (HTTPServer: HTTP, Server).
+# Splits camelCase and PascalCase names; consecutive capitals stay together (HTTPServer: HTTP, Server).
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-# Marks that tell how a question is written rather than what it is about.
+# Marks that show how a question is written rather than its subject.
 SIGNS = {
     "question": "?", "lines": "\n", "code": "```", "call": "(", "assign": "=", "dot": ".", "name": "_", "error": "rror",
     "trace": "Traceback", "colon": ":",
@@ -50,7 +50,7 @@ def words(text: str) -> str:
 
 
 def signs(text: str) -> str:
-    """Return the features that `words` loses, as words: length, first words, marks of code and errors, script."""
+    """Return the features that `words` drops, as words: length, first words, marks of code and errors, script."""
     first = words(text).split()[:2]
     marks = [f"sign{name}" for name, mark in SIGNS.items() if mark in text]
     script = [] if text.isascii() else ["signscript"]
@@ -59,7 +59,7 @@ def signs(text: str) -> str:
 
 
 class Classifier(ABC):
-    """Gives the probability of each of `labels` for a text. `metadata` are the other entries of its card."""
+    """Predicts the probability of each of `labels` for a text; `metadata` has the other entries of its card."""
 
     def __init__(self, labels: Sequence[str], metadata: Mapping[str, Any] | None = None) -> None:
         self.labels = tuple(labels)
@@ -67,11 +67,11 @@ class Classifier(ABC):
 
     @abstractmethod
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return one row a text and one column a label, in the order of `labels`; rows sum to 1."""
+        """Return one row per text and one column per label, in the order of `labels`; rows sum to 1."""
 
     @abstractmethod
     def save(self, folder: Path, entries: Mapping[str, Any]) -> None:
-        """Write the model into `folder` and then its card, with further `entries`."""
+        """Write the model into `folder`, then its card with the extra `entries`."""
 
     def predict(self, text: str) -> tuple[str, float]:
         """Return the most probable label of `text` and its probability."""
@@ -84,17 +84,17 @@ class Classifier(ABC):
         return float(self.probabilities([text])[0][self.labels.index(label)])
 
     def threshold(self, otherwise: float) -> float:
-        """Return the probability from which its evaluation found it useful, `otherwise` if its card has none."""
+        """Return the probability threshold that its evaluation chose, or `otherwise` if its card has none."""
         settings = self.metadata.get("settings")
         judged = settings.get("threshold") if isinstance(settings, Mapping) else None
         return float(judged) if isinstance(judged, int | float) and 0 <= judged <= 1 else otherwise
 
 
 class TextClassifier(Classifier):
-    """A linear model over the words of a text.
+    """A linear model over the words of a text and its `signs`.
 
-    Term weights and regression are scikit-learn's; probabilities are calibrated by Platt's sigmoid over
-    cross-validation folds (Platt 1999; scikit-learn's CalibratedClassifierCV). A text is read with its `signs`.
+    Term weights and regression are scikit-learn's. Probabilities are calibrated with Platt's sigmoid over
+    cross-validation folds (Platt 1999; scikit-learn's CalibratedClassifierCV).
     """
 
     def __init__(self, estimator: Any, metadata: Mapping[str, Any] | None = None) -> None:
@@ -103,20 +103,20 @@ class TextClassifier(Classifier):
 
     @classmethod
     def fit(cls, texts: Sequence[str], labels: Sequence[str]) -> "TextClassifier":
-        """Return a classifier that learned from `texts` and their `labels`, in the same order. Raises CannotLearn."""
+        """Return a classifier fitted to `texts` and their `labels`, in the same order. Raises CannotLearn."""
         _check_examples(texts, labels)
         estimator = _estimator(labels)
         estimator.fit([_features(text) for text in texts], np.array([str(label) for label in labels]))
         return cls(estimator)
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return one row a text and one column a label, in the order of `labels`; rows sum to 1."""
+        """Return one row per text and one column per label, in the order of `labels`; rows sum to 1."""
         if not texts:
             return np.empty((0, len(self.labels)))
         return np.asarray(self._estimator.predict_proba([_features(text) for text in texts]), np.float64)
 
     def save(self, folder: Path, entries: Mapping[str, Any]) -> None:
-        """Write the model into `folder` and then its card, with further `entries`."""
+        """Write the model into `folder`, then its card with the extra `entries`."""
         import sklearn
         from skops import io
 
@@ -127,7 +127,7 @@ class TextClassifier(Classifier):
 
     @classmethod
     def load(cls, folder: Path, kind: str = KIND) -> "TextClassifier":
-        """Return the classifier of that `kind` that `save` wrote to `folder`. Raises NotAClassifier."""
+        """Return the classifier of this `kind` that `save` wrote to `folder`. Raises NotAClassifier."""
         card = read_classifier_card(folder, kind)
         classifier = cls(read_estimator(folder, card), card["metadata"])
         if list(classifier.labels) != card["labels"]:
@@ -138,7 +138,7 @@ class TextClassifier(Classifier):
 
 
 def _features(text: str) -> str:
-    """Return the words that the estimator reads: preprocessing is never part of a saved model."""
+    """Return the words that the estimator reads; preprocessing is never part of a saved model."""
     return f"{words(text)} {signs(text)}"
 
 
@@ -165,10 +165,10 @@ def _estimator(labels: Sequence[str]) -> Any:
     from sklearn.pipeline import FeatureUnion, Pipeline
 
     single = TfidfVectorizer(lowercase=False, token_pattern=r"\S+", sublinear_tf=True, ngram_range=PAIRS)
-    # A run that occurs in one text only tells nothing of another, and there are very many of those.
+    # An n-gram that occurs in only one text says nothing about another, and there are very many.
     runs = TfidfVectorizer(lowercase=False, analyzer="char_wb", ngram_range=CHARACTERS, sublinear_tf=True, min_df=2)
     regression = LogisticRegression(C=STRENGTH, max_iter=1000)
-    # As many folds as the rarest label allows. One regression on all texts keeps the file small.
+    # The rarest label limits the number of folds. A single regression on all texts keeps the file small.
     folds = min(CALIBRATION_FOLDS, *Counter(str(label) for label in labels).values())
     calibrated = CalibratedClassifierCV(regression, method="sigmoid", cv=folds, ensemble=False)
     return Pipeline([("terms", FeatureUnion([("words", single), ("characters", runs)])), ("regression", calibrated)])

@@ -1,6 +1,6 @@
-"""Reads a text classifier from its folder: a card and a skops file, neither trusted.
+"""Reads a text classifier from its folder: a card and a skops file, neither of them trusted.
 
-A file is data, never code: nothing is unpickled, and only the types named here are loaded.
+A file is data, never code: nothing is unpickled, and only the types listed here are loaded.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ KIND, MODEL_FILE = "router", "model.skops"
 # The entries of a card that describe the classifier itself; the others are its metadata.
 OWN = ("kind", "labels", "version", "sklearn")
 
-# The types in a saved classifier that skops does not trust by itself: the two private halves of scikit-learn's
+# The types in a saved classifier that skops does not trust by default: two private classes of scikit-learn's
 # calibration. It trusts the others (pipeline, TF-IDF, logistic regression, arrays).
 TRUSTED = ("sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration")
 
 
 class NotAClassifier(ValueError):
-    """A folder holds no classifier, or one that must not be loaded."""
+    """A folder has no classifier, or one that must not be loaded."""
 
     def __init__(self, folder: Path, problem: str) -> None:
         super().__init__(
@@ -28,7 +28,7 @@ class NotAClassifier(ValueError):
 
 
 def read_classifier_card(folder: Path, kind: str = KIND) -> dict[str, Any]:
-    """Return the card of a classifier of that `kind`, its metadata under "metadata". Raises NotAClassifier."""
+    """Return the card of a classifier of this `kind`, with its metadata under "metadata". Raises NotAClassifier."""
     try:
         card = read_card(folder, kind)
     except BadCard as error:
@@ -42,12 +42,12 @@ def read_classifier_card(folder: Path, kind: str = KIND) -> dict[str, Any]:
 
 
 def _metadata(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of a card beyond the classifier's own."""
+    """Return the entries of a card that do not describe the classifier itself."""
     return {name: value for name, value in card.items() if name not in OWN}
 
 
 def read_estimator(folder: Path, card: Mapping[str, Any]) -> Any:
-    """Return the fitted scikit-learn pipeline of a folder. Raises NotAClassifier."""
+    """Return the fitted scikit-learn pipeline from a folder. Raises NotAClassifier."""
     from skops import io
 
     path = folder / MODEL_FILE
@@ -56,7 +56,7 @@ def read_estimator(folder: Path, card: Mapping[str, Any]) -> Any:
     try:
         foreign = sorted(set(io.get_untrusted_types(file=path)) - set(TRUSTED))
         estimator = None if foreign else io.load(path, trusted=list(TRUSTED))
-    except Exception as error:  # a foreign file may fail in any way inside zipfile, json or skops
+    except Exception as error:  # an untrusted file may raise anything inside zipfile, json or skops
         raise NotAClassifier(
             folder,
             f"{MODEL_FILE} cannot be read as a skops file (a pickle never is; {type(error).__name__}: {error}). It was "
@@ -70,7 +70,7 @@ def read_estimator(folder: Path, card: Mapping[str, Any]) -> Any:
 
 
 def _is_classifier(estimator: Any) -> bool:
-    """Return whether it is the pipeline that `TextClassifier.fit` makes, fitted."""
+    """Return whether it is a fitted pipeline of the kind that `TextClassifier.fit` makes."""
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression

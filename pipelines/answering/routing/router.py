@@ -1,6 +1,6 @@
-"""The interface of a router, the fixed router and the router by a trained classifier.
+"""Defines the router interface, the fixed router, and the router that uses a trained classifier.
 
-Know questions and the names of agents, not what an agent is. A router never raises on any text.
+Routers know questions and the names of agents, not the agents themselves. A router never raises on any text.
 """
 
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from typing import Protocol
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.records import Route
 
-THRESHOLD = 0.5  # for a classifier whose card has none
+THRESHOLD = 0.5  # used if the classifier's card has none
 SUFFICES = "1"  # the label of questions that the cheap agent answers well enough
 
 
 class Router(Protocol):
-    """Decides which agent gets a question: one method."""
+    """Decides which agent answers a question."""
 
     def route(self, question: str) -> Route:
-        """Return the agent for `question`, and why."""
+        """Return the agent for `question` and the reason."""
         ...
 
 
 class BadRouter(ValueError):
-    """A classifier and settings that do not fit together."""
+    """The classifier and the settings of a router do not match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class FixedRouter:
 
 
 class ClassifierRouter:
-    """Sends questions to the `easy` (cheap) agent if it will probably do, and the others to the `hard` one.
+    """Sends questions to the `easy` (cheap) agent if it will probably suffice, and the others to the `hard` one.
 
-    The cheap agent gets a question from the probability `threshold` (0 to 1) of the classifier's label SUFFICES on; a
-    higher threshold sends more to the strong agent. Raises BadRouter.
+    The cheap agent gets a question if the classifier's probability of the label SUFFICES is at least `threshold` (0 to
+    1). A higher threshold sends more questions to the strong agent. Raises BadRouter.
     """
 
     def __init__(self, classifier: TextClassifier, threshold: float = THRESHOLD, *, easy: str, hard: str) -> None:

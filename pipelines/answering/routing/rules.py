@@ -9,14 +9,14 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from pipelines.answering.routing.classifier import words
 from pipelines.records import Route
 
-READ = 4_000  # characters that rules look at: enough for the subject, and a pattern's work stays bounded
+READ = 4_000  # characters that rules examine: enough for the subject, and it bounds a pattern's work
 
 
 class Rule(BaseModel):
-    """Questions in which `pattern` (a regular expression, any case) is found, or one of `topics`, go to `agent`.
+    """Sends a question to `agent` if it matches `pattern` (a case-insensitive regex) or mentions one of `topics`.
 
-    A topic is one or more words that stand together as whole words: "serve" is in "ray.serve" but not in
-    "observe". A rule that can't be followed is a ValidationError.
+    A topic is one or more consecutive whole words: "serve" is in "ray.serve" but not in "observe". An unusable rule
+    raises a ValidationError.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,7 +40,7 @@ class Rule(BaseModel):
         return self
 
     def match(self, question: str) -> str:
-        """Return which part of the rule `question` matches, in words; "" if none."""
+        """Return the part of the rule that `question` matches, in words; "" if none."""
         if self.pattern and re.search(self.pattern, question, re.IGNORECASE):
             return f"the pattern «{self.pattern}»"
         for topic in self.topics:
@@ -50,7 +50,7 @@ class Rule(BaseModel):
 
 
 class RuleRouter:
-    """Sends a question to the agent of the first rule that matches, else to `default`."""
+    """Sends a question to the agent of the first rule that matches, otherwise to `default`."""
 
     def __init__(self, rules: Sequence[Rule], default: str) -> None:
         self.rules, self.default = tuple(rules), default
@@ -64,5 +64,5 @@ class RuleRouter:
 
 
 def _mentions(question: str, topic: str) -> bool:
-    """Return whether `question` has the words of `topic`, names whole (RLlib: rllib) or in parts (RLlib: r llib)."""
+    """Return whether `question` has the words of `topic`, with names whole (RLlib: rllib) or split (RLlib: r llib)."""
     return any(f" {form(topic)} " in f" {form(question)} " for form in (words, lambda text: words(text.lower())))

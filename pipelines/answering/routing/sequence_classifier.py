@@ -1,7 +1,7 @@
-"""Classifies texts with a transformer and a classifying head, as transformers saves one.
+"""Classifies texts with a transformer and a classification head, in transformers' format.
 
-Knows texts, labels and probabilities; not how the head was trained nor the use of a label. Heavy libraries are imported
-in functions.
+This module knows texts, labels and probabilities, but neither how the head was trained nor the use of a label. Heavy
+libraries are imported inside functions.
 """
 
 import threading
@@ -18,11 +18,11 @@ from pipelines.files.model_cards import VERSION, write_card
 from pipelines.text.cleaning import clean_for_tokenizer
 
 BATCH = 32
-MAX_TOKENS = 128  # of a question; longer ones are cut
+MAX_TOKENS = 128  # longer questions are truncated
 
 
 class SequenceClassifier(Classifier):
-    """An AutoModelForSequenceClassification with its tokenizer, one output for each of `labels`."""
+    """An AutoModelForSequenceClassification and its tokenizer, with one output per label in `labels`."""
 
     def __init__(
         self, model: Any, tokenizer: Any, labels: Sequence[str], metadata: Mapping[str, Any] | None = None
@@ -32,7 +32,7 @@ class SequenceClassifier(Classifier):
         self._lock = threading.Lock()  # a tokenizer is not re-entrant
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return one row a text and one column a label, in the order of `labels`; rows sum to 1."""
+        """Return one row per text and one column per label, in the order of `labels`; rows sum to 1."""
         import torch
 
         rows = [np.empty((0, len(self.labels)))]
@@ -44,7 +44,7 @@ class SequenceClassifier(Classifier):
         return np.concatenate(rows)
 
     def save(self, folder: Path, entries: Mapping[str, Any]) -> None:
-        """Write the model with its tokenizer into `folder` and then its card, with further `entries`."""
+        """Write the model and its tokenizer into `folder`, then its card with the extra `entries`."""
         folder.mkdir(parents=True, exist_ok=True)
         self._model.save_pretrained(folder)
         self._tokenizer.save_pretrained(folder)
@@ -52,7 +52,7 @@ class SequenceClassifier(Classifier):
 
     @classmethod
     def load(cls, folder: Path, kind: str, device: str = "cpu") -> "SequenceClassifier":
-        """Return the classifier of that `kind` that `save` wrote to `folder`. Raises NotAClassifier."""
+        """Return the classifier of this `kind` that `save` wrote to `folder`. Raises NotAClassifier."""
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         from pipelines.embedding.torch import available_device
@@ -63,7 +63,7 @@ class SequenceClassifier(Classifier):
                 folder, local_files_only=True, use_safetensors=True
             )
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        except Exception as error:  # the library raises whatever its parts raise: OSError, ValueError, KeyError …
+        except Exception as error:  # the library may raise anything: OSError, ValueError, KeyError …
             raise NotAClassifier(folder, f"its model does not load ({type(error).__name__}: {error})") from error
         if model.config.num_labels != len(card["labels"]):
             raise NotAClassifier(
@@ -76,7 +76,7 @@ class SequenceClassifier(Classifier):
 
 
 def tokenize(tokenizer: Any, model: Any, texts: Sequence[str], **options: Any) -> Any:
-    """Return `texts` as `model` reads them, cut to MAX_TOKENS or to what its positions allow."""
+    """Return `texts` tokenized for `model`, truncated to MAX_TOKENS or to the positions that it allows."""
     positions = getattr(model.config, "max_position_embeddings", MAX_TOKENS)
     most = max(1, min(MAX_TOKENS, tokenizer.model_max_length, positions - 2))  # two positions are special in some
     tensors = "pt" if options.get("padding") else None
