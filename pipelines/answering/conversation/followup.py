@@ -98,8 +98,8 @@ def _complete(question: str, thread: _Thread) -> tuple[FollowUp, _Thread]:
 def _add(asked: str, thread: _Thread, *, instead: bool = False) -> tuple[FollowUp, _Thread]:
     """Return the follow-up `asked` with the thread's question in brackets.
 
-    With `instead`, it replaces the details added before. Otherwise they stay if the follow-up says little: "can I change
-    it?" after "its number of replicas".
+    With `instead`, it replaces the details added before. Otherwise they stay if the follow-up says little: "can I
+    change it?" after "its number of replicas".
     """
     asked = _opposite(asked, thread.added) or asked.strip(" ?.!")
     own = _content(asked) - _GENERAL
