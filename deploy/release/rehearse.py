@@ -32,9 +32,11 @@ from versions import ROOT, mistakes, project_version
 TOOLS = ("pypiserver==2.4.2", "twine==7.0.0", "helm-python-sdk==0.2.2")
 CHART = ROOT / "deploy" / "helm" / "raydex"
 BASE = "python:3.11-slim-bookworm"
-# What `raydex --version` imports.
+# What `raydex --version` imports, instead of all packages. With the secrets of the Dockerfile.
 STAND_IN_PACKAGES = (
-    "FROM {base} AS packages\nRUN python -m venv /opt/raydex && /opt/raydex/bin/pip install dumb-init pyyaml\n"
+    "FROM {base} AS packages\n"
+    "RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=certificates "
+    "python -m venv /opt/raydex && /opt/raydex/bin/pip install dumb-init==1.2.5.post1 pyyaml\n"
 )
 
 
@@ -191,14 +193,26 @@ class Buildah:
         text = text.replace(packages[0], STAND_IN_PACKAGES.format(base=BASE)).replace(BASE, base)
         (dockerfile := self._folder / "Dockerfile").write_text(text)
         ignored = ROOT / "deploy" / "docker" / "Dockerfile.dockerignore"
-        pip = [("--volume", f"{path}:{path}:ro") for path in map(Path, PIP_FILES) if path.is_file()]
         words = ("--isolation", "chroot", "--format", "docker", "--ignorefile", ignored, "-f", dockerfile, "-t", name)
-        self._run("bud", *words, *(word for pair in pip for word in pair), *pip_settings(), str(ROOT))
+        self._run("bud", *words, *self._secrets(), ROOT)
         return "built by buildah without a daemon, on a stand-in for the base image and with few packages"
+
+    def _secrets(self) -> list[str]:
+        """Return the secrets of the Dockerfile: this environment's index of packages, and its certificates."""
+        lines, words = ["[global]"], list[str]()
+        if index := os.environ.get("PIP_INDEX_URL"):
+            lines.append(f"index-url = {index}")
+        if bundle := os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE"):
+            lines.append("cert = /run/secrets/certificates")
+            words += ["--secret", f"id=certificates,src={bundle}"]
+        (config := self._folder / "pip.conf").write_text("\n".join(lines) + "\n")
+        return [*words, "--secret", f"id=pip,src={config}"]
 
     def _import_base(self) -> str:
         container = self._run("from", "scratch")
-        self._run("copy", "--quiet", container, str(self._stand_in), "/")
+        self._run("copy", "--quiet", container, self._stand_in, "/")
+        link = "ln -sf /usr/bin/python3 /usr/local/bin/python3 && ln -sf python3 /usr/local/bin/python"
+        self._run("run", "--isolation", "chroot", container, "--", "sh", "-c", link)
         self._run("commit", "--quiet", container, "stand-in:base")
         return "localhost/stand-in:base"
 
@@ -211,17 +225,6 @@ class Buildah:
         self._run("rmi", "--force", name)
         container = self._run("from", "--quiet", "--tls-verify=false", f"docker://{name}").splitlines()[-1]
         return self._run("run", "--isolation", "chroot", container, "--", "raydex", "--version")
-
-
-# Where a mirror of packages, and its certificates, may be configured.
-PIP_FILES = ("/etc/pip.conf",)
-
-
-def pip_settings() -> Iterator[str]:
-    """Yield the settings of pip and of proxies for a build, from this environment."""
-    for name, value in os.environ.items():
-        if name.startswith("PIP_") or name.lower() in ("http_proxy", "https_proxy", "no_proxy"):
-            yield f"--env={name}={value}"
 
 
 def has_docker() -> bool:

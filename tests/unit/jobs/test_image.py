@@ -60,6 +60,14 @@ def test_files_copied_in_the_dockerfile_exist_and_reach_docker():
     assert set(copied) == reaching
 
 
+def test_the_dockerfile_copies_what_the_wheel_is_built_of():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {*wheel["only-include"], *wheel["force-include"], *project["project"]["license-files"]}
+    copied = {word for line in said("COPY") if not line.startswith("--from") for word in line.split()[:-1]}
+    assert needed | {project["project"]["readme"], "pyproject.toml"} <= copied
+
+
 def test_healthcheck_calls_an_existing_route():
     (check,) = re.findall(r"'GET', '([^']+)'", *said("HEALTHCHECK", LAST))
     assert check in PROBES
