@@ -15,6 +15,7 @@ from starlette.routing import Route
 from pipelines.answering.engine import QueryEngine
 from pipelines.store import Store
 from pipelines.text.phrases import read_table
+from pipelines.version import raydex_version
 from serve.api.admin import AdminRoutes
 from serve.api.answers import AnswerRoutes
 from serve.api.clicks import ClickRoutes, SearchIds
@@ -89,7 +90,8 @@ def create_app(
     `announced` is called when changes are announced, so that they get indexed. `trusted` are the proxies whose
     X-Forwarded-For is believed.
     """
-    app = FastAPI(title="Raydex", description=TABLE["description"], docs_url=None, redoc_url=None)
+    about = {"title": "Raydex", "version": raydex_version(), "description": TABLE["description"]}
+    app = FastAPI(**about, docs_url=None, redoc_url=None)
     threads = DatabaseThreads()
     inquiries = Inquiries(engine, store, threads, recorder, observer)
     collections = AskedCollections(store, threads, collection)

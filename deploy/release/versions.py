@@ -19,6 +19,7 @@ PLACES = {
     "deploy/helm/raydex/Chart.yaml (appVersion)": r'^appVersion: "(\S+)"',
     "deploy/helm/raydex/values.yaml": r"^image: \S+/raydex:(\S+)",
     "deploy/compose.yaml": r"RAYDEX_IMAGE:-raydex:([^}]+)}",
+    "docs/howto.md": r"`Raydex/(\S+) \(",
     "docs/docker.md": r"\braydex:(\d[\w.]*)",
     "docs/kubernetes.md": r"/raydex:(\d[\w.]*)",
 }

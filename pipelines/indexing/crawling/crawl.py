@@ -22,6 +22,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from pipelines.fetched import FetchedPage, KnownPage
 from pipelines.indexing.chunking.url_rules import UrlPattern
 from pipelines.indexing.crawling.scope import Scope, normalize_url
+from pipelines.version import raydex_version
 
 # The callable that opens the ledger from its URL, as module:callable.
 DEFAULT_LEDGER = "pipelines.indexing.crawling.crawl:open_store"
@@ -92,7 +93,7 @@ class CrawlSettings(Site, frozen=True):
     max_retry_after_s: float = 120.0  # longer Retry-After values are cut to this
     max_crawl_delay_s: float = 10.0  # longer Crawl-delay lines in robots.txt are cut to this
     max_redirects: int = 10  # browsers give up at 20
-    user_agent: str = "Raydex/0.1 (documentation indexer)"
+    user_agent: str = f"Raydex/{raydex_version()} (documentation indexer)"
     verify_tls: bool = True  # off for hosts with a self-signed certificate
     retry_failed_only: bool = False
     only: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ CODE = ("pipelines", "serve", "jobs")
 # Allowed imports of each part of pipelines. evaluation, training and nights are above everything.
 BASE = {
     "embedding", "fetched", "files", "llm", "logs", "page", "proxies", "records", "standalone", "store", "text",
-    "tracing",
+    "tracing", "version",
 }  # fmt: skip
 NOTHING = (
     "fetched", "files", "proxies", "ray_internals", "ray_place", "records", "server_account", "signing",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.version import raydex_version
 
 ROOT = Path(__file__).parents[3]
@@ -18,6 +19,7 @@ PLACES: dict[str, str] = VERSIONS["PLACES"]
 def test_everything_names_the_version_of_the_project():
     assert VERSIONS["mistakes"]() == []
     assert raydex_version() == VERSIONS["project_version"]()
+    assert CrawlSettings.model_fields["user_agent"].default.startswith(f"Raydex/{raydex_version()} (")
 
 
 @pytest.fixture

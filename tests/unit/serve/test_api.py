@@ -24,6 +24,7 @@ from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.records import Filters, Message
 from pipelines.store import Key, NoLiveIndex, SectionStart, StoreUnavailable
 from pipelines.store.collections.verified import VerifiedAnswer
+from pipelines.version import raydex_version
 from serve.api.replies import ErrorOut
 from serve.routes import create_app
 
@@ -464,6 +465,7 @@ def test_insights_cover_the_requested_period(client: TestClient, store: FakeStor
 
 def test_every_route_is_described_with_examples_and_errors(client: TestClient) -> None:
     schema = client.get("/openapi.json").json()
+    assert schema["info"]["version"] == raydex_version()
     assert schema["info"]["title"] == "Raydex"
     assert set(schema["paths"]) == {
         "/session", "/query", "/search", "/query/stream", "/stream", "/feedback", "/clicks", "/collections",
