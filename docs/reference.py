@@ -98,7 +98,7 @@ def settings_page() -> str:
 
 def flags_page() -> str:
     parts = [
-        "# Flags of each command\n\nAs `raydex VERB --help` has them. [Commands](commands.md) says what each is for.\n"
+        "# Flags of each command\n\nAs in `raydex COMMAND --help`. [Commands](commands.md) says what each is for.\n"
     ]
     for verb, entry in VERBS.items():
         for name, app in all_commands(importlib.import_module(entry.module).app):

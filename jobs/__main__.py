@@ -14,7 +14,7 @@ from jobs.cli import BAD_INPUT, main, quiet_when_piped
 from jobs.verbs import VERBS
 from pipelines.version import raydex_version
 
-USAGE = "usage: raydex VERB [words and flags]   (`raydex VERB --help` has examples)"
+USAGE = "usage: raydex COMMAND [OPTIONS] [ARGS]   (`raydex COMMAND --help` has examples)"
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 
@@ -51,8 +51,8 @@ def _groups(styled: bool) -> Iterator[str]:
 def explain_unknown(verb: str) -> str:
     """Return the message for a verb that does not exist, with the probable intended one."""
     near = difflib.get_close_matches(verb, VERBS, n=1)
-    hint = f"did you mean `raydex {near[0]}`?" if near else "`raydex --help` lists the verbs"
-    return f"raydex: there is no verb {verb!r}; {hint}"
+    hint = f"did you mean `raydex {near[0]}`?" if near else "`raydex --help` lists the commands"
+    return f"raydex: there is no command {verb!r}; {hint}"
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ SOURCE = "name of the collection, with the settings of its last run; or its file
 Source = Annotated[str, Parameter("--collection", help=SOURCE)]
 """A collection by its name or by its file, as a word or with --collection."""
 
-WORDS, FLAGS, RUNNING = Group("Words", sort_key=0), Group("Flags", sort_key=1), Group("Running", sort_key=9)
+ARGUMENTS, FLAGS, RUNNING = Group("Arguments", sort_key=0), Group("Flags", sort_key=1), Group("Running", sort_key=9)
 Fresh = Annotated[bool, Parameter(group=RUNNING, help="ask every question again and ignore stored answers")]
 Workers = Annotated[int, Parameter(group=RUNNING, help="Ray actors (0: one per CPU, none for few questions)")]
 AtOnce = Annotated[
@@ -70,7 +70,7 @@ def command(verb: str, doc: str | None, work: Work | None = None, *, note: str =
         help_flags=("--help", "-h"),
         version_flags=(),
         group_parameters=FLAGS,
-        group_arguments=WORDS,
+        group_arguments=ARGUMENTS,
         group_commands=Group("Actions"),
         default_parameter=PLAIN,
     )
@@ -103,7 +103,7 @@ def read_words(app: App, words: Sequence[str]) -> tuple[Work, BoundArguments]:
     except CycloptsError as error:
         raise BadFlags(describe(error, words)) from error
     if work == app.help_print and not words:
-        raise BadFlags(f"say what to do: {', '.join(actions_of(app))}")
+        raise BadFlags(f"choose an action: {', '.join(actions_of(app))}")
     return work, arguments
 
 
@@ -120,11 +120,11 @@ def describe(error: CycloptsError, words: Sequence[str]) -> str:
         return describe_flags(error.__cause__, names=names)
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         word = error.unused_tokens[0]
-        twice = "--collection" in " ".join(words)
-        return f"{word!r} is one word too many" + (", as --collection names the collection" if twice else "")
+        why = ": --collection already names the collection" if "--collection" in " ".join(words) else ""
+        return f"unexpected argument {word!r}{why}"
     if isinstance(error, MissingArgumentError) and error.argument and not error.argument.tokens and not error.keyword:
         flag = error.argument.name
-        word = f"{flag.removeprefix('--').upper()} is missing: give it as a word or with {flag}"
+        word = f"{flag.removeprefix('--').upper()} is missing: give it as an argument or with {flag}"
         return word if flag.startswith("--") and error.argument.field_info.is_positional else f"{flag} is missing"
     said = str(error).strip()
     return f"{said[0].lower()}{said[1:].rstrip('.')}"

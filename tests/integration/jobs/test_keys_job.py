@@ -65,7 +65,7 @@ def test_unusable_input_is_rejected_by_name(jobs: Jobs, words: str, said: str) -
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    ("", "say what to do: create, list, secret, revoke"),
+    ("", "choose an action: create, list, secret, revoke"),
     ("craete a", 'Did you mean "create"?'),
     ("create", "NAME is missing"),
     ("create a --scope root", 'Choose from: "query", "changes", "admin"'),

@@ -83,11 +83,11 @@ def test_module_run_directly_shows_its_own_command():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "usage: raydex VERB"),
+        ([], "usage: raydex COMMAND"),
         (["ask", " "], "raydex ask: the question is empty\n"),
-        (["statsu"], "raydex: there is no verb 'statsu'; did you mean `raydex status`?"),
-        (["reindex"], "raydex: there is no verb 'reindex'; did you mean `raydex index`?"),
-        (["xyz"], "raydex: there is no verb 'xyz'; `raydex --help`"),
+        (["statsu"], "raydex: there is no command 'statsu'; did you mean `raydex status`?"),
+        (["reindex"], "raydex: there is no command 'reindex'; did you mean `raydex index`?"),
+        (["xyz"], "raydex: there is no command 'xyz'; `raydex --help`"),
     ],
 )
 def test_missing_or_wrong_verb_is_an_error_that_says_what_to_type(words, said, capsys):
@@ -123,7 +123,7 @@ def test_a_verb_about_one_collection_takes_its_name_or_the_flag(verb):
             given = read_words(app, [*itertools.chain(*parts)])[1].arguments
             assert given["collection"] == "docs" and given["as_json"], parts
             assert not rest or str(given["file"]) == "docs.dump", parts
-    with pytest.raises(BadFlags, match="one word too many, as --collection names the collection"):
+    with pytest.raises(BadFlags, match="--collection already names the collection"):
         read_words(app, ["docs", *rest, "--collection", "other"])
     if verb in ("status", "default"):
         assert read_words(app, [])[1].arguments == {}
@@ -150,11 +150,11 @@ def test_words_and_flags_of_other_verbs_stand_in_any_order(words):
         ("index http://a.test/ --max-pages many", "--max-pages is 'many'"),
         ("keys craete a", 'unknown command "craete". Did you mean "create"?'),
         ("completion bsh", 'Did you mean "bash"?'),
-        ("status docs api", "'api' is one word too many"),
+        ("status docs api", "unexpected argument 'api'"),
         ("status --watch --json", "--watch and --json exclude each other"),
         ("train embedder --dataset a --output b --layers al", "--layers is 'al'"),
-        ("train", "say what to do: adapter, embedder, reranker, router, tags"),
-        ("dump docs", "FILE is missing: give it as a word or with --file"),
+        ("train", "choose an action: adapter, embedder, reranker, router, tags"),
+        ("dump docs", "FILE is missing: give it as an argument or with --file"),
         ("logs x", 'unable to convert "x" into int'),
     ],
 )
