@@ -1,4 +1,4 @@
-"""Measures how well passages support a claim: by their words, and by vectors where there is a model.
+"""Measures how well passages support a claim: by their words, by vectors where there is a model, and exactly.
 
 Knows texts, words and vectors; no answer, no prompt and no HTTP. docs/citations.md has the method and its figures.
 """
@@ -10,14 +10,17 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
+from pipelines.answering.grounding.denial import Said, denied_by, sentences_of
+from pipelines.answering.grounding.exact import CAPITAL_NOUNS, Exact, Token, found_nowhere, tokens_of
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.hits import full_text
 from pipelines.page.stored import plain_text, readable_text
 from pipelines.records import Hit
-from pipelines.text.detection import is_foreign
+from pipelines.text.detection import find_language, is_foreign
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +47,15 @@ CANDIDATES = 3  # passages whose vectors are compared with a claim, those with m
 # some sentences. After that words decide.
 WAIT_S = 5.0
 
-# A name of an interface in backticks: with parts, or called.
-_NAME = re.compile(r"(?<!`)`++([A-Za-z_]\w*(?:\.\w+)*)(\([^`]*\))?`+")
-_COMPOUND = re.compile(r"[a-z0-9]_[a-z0-9]|[a-z][A-Z]")
+NOWHERE, DENIED = "nowhere", "denied"  # the kinds of a refutation
+
+
+@dataclass(frozen=True, slots=True)
+class Refutation:
+    """Why a claim can't hold: `text` of it is NOWHERE in the passages, or is the sentence by which it is DENIED."""
+
+    kind: Literal["nowhere", "denied"]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +84,31 @@ def best_window(claim: str, passage: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """A passage's words, those of its headings too, and its windows with theirs."""
+    """A passage's words, those of its headings too, its windows with theirs, and what is looked up in it."""
 
     text: str
     words: frozenset[str]
     windows: Sequence[tuple[str, frozenset[str]]]
+    exact: Exact
+    said: Sequence[Said]
 
     @classmethod
     def of(cls, hit: Hit) -> "_Passage":
-        return cls(full_text(hit), words_of(full_text(hit)), _windows(readable_text(hit.passage)))
+        text, readable = full_text(hit), readable_text(hit.passage)
+        return cls(text, words_of(text), _windows(readable), Exact.of(text), sentences_of(readable))
 
 
 class Passages:
-    """The passages of an answer's hits, `[n]` is `hits[n - 1]`.
+    """The passages of an answer's hits, `[n]` is `hits[n - 1]`, found for `question`.
 
     `embed` returns rows of length 1 for texts; without it, or once it fails or takes longer than WAIT_S, words alone
     decide.
     """
 
-    def __init__(self, hits: Sequence[Hit], embed: Embed | None = None) -> None:
-        self.hits, self._embed = hits, embed
+    def __init__(self, hits: Sequence[Hit], embed: Embed | None = None, question: str = "") -> None:
+        self.hits, self._embed, self._question = hits, embed, Exact.of(question)
         self._vectors: dict[str, np.ndarray] = {}
+        self._looked_up: dict[tuple[str, str | None], Sequence[Token]] = {}
 
     @cached_property
     def _passages(self) -> list[_Passage]:
@@ -109,26 +122,44 @@ class Passages:
     def _are_foreign(self) -> bool:
         return any(is_foreign(plain_text(hit.passage)) for hit in self.hits)
 
-    async def check(self, claim: str, numbers: Collection[int]) -> dict[int, Support]:
-        """Return how well each of the passages `numbers` supports `claim`.
+    def refute(self, claim: str, code: str | None = None) -> Refutation | None:
+        """Return why `claim` can't hold: a name or number of it is in no passage, or a passage says the opposite.
+
+        `code` are the lines of a claim that is a block of code. Another language has other words for proper names.
+        """
+        if not self.hits:
+            return None
+        foreign = is_foreign(claim) and not self._are_foreign
+        tokens = self._tokens(claim, code)
+        nowhere = found_nowhere(tokens, [passage.exact for passage in self._passages], self._question)
+        if nowhere:
+            return Refutation(NOWHERE, nowhere[0].text)
+        said = [one for passage in self._passages for one in passage.said] if code is None and not foreign else []
+        denied = denied_by(claim, said)
+        return Refutation(DENIED, denied) if denied else None
+
+    async def check(self, claim: str, numbers: Collection[int], code: str | None = None) -> dict[int, Support]:
+        """Return how well each of the passages `numbers` supports `claim`; `code` as in `refute`.
 
         A passage that does not support it alone still does with the others, if it adds words to theirs.
         """
-        claimed = self._comparable_words(claim)
-        supports = await self._measure(claim, claimed, numbers)
-        together = self._together(claimed, numbers)
+        claimed, tokens = self._comparable_words(claim), self._tokens(claim, code)
+        supports = await self._measure(claim, claimed, tokens, numbers)
+        together = self._together(claimed, numbers) if self._have(tokens, numbers) else ()
         return {n: Support(s.score, s.enough or n in together, s.window) for n, s in supports.items()}
 
-    async def find(self, claim: str, without: Collection[int] = (), prefer: Collection[int] = ()) -> dict[int, Support]:
+    async def find(
+        self, claim: str, without: Collection[int] = (), prefer: Collection[int] = (), code: str | None = None
+    ) -> dict[int, Support]:
         """Return the passage that supports `claim` best, or two that do so together only; {} if none do.
 
         Of equally good ones it is the first; one of those to `prefer` if it supports the claim at all. `without` are
-        passages that do not.
+        passages that do not; `code` as in `refute`.
         """
-        claimed = self._comparable_words(claim)
+        claimed, tokens = self._comparable_words(claim), self._tokens(claim, code)
         shares = {n: self._share(claimed, n) for n in range(1, len(self.hits) + 1) if n not in without}
         nearest = sorted((n for n, share in shares.items() if share), key=lambda n: (n not in prefer, -shares[n], n))
-        supports = await self._measure(claim, claimed, nearest[:CANDIDATES])
+        supports = await self._measure(claim, claimed, tokens, nearest[:CANDIDATES])
         for n in nearest[:CANDIDATES]:
             if n in prefer and supports[n].enough:
                 return {n: supports[n]}
@@ -136,7 +167,7 @@ class Passages:
         if enough:
             best = min(enough, key=lambda n: (-round(enough[n].score, 2), n))
             return {best: enough[best]}
-        both = self._find_pair(claimed, [n for n in sorted(supports) if self._has_names(claim, n)])
+        both = self._find_pair(claimed, tokens, sorted(supports))
         return {n: Support(supports[n].score, True, supports[n].window) for n in both}
 
     def closest(self, most: int) -> dict[int, Support]:
@@ -151,35 +182,42 @@ class Passages:
         names = words & self._words
         return names if len(names) >= LEAST_NAMES else words
 
-    async def _measure(self, claim: str, claimed: frozenset[str], numbers: Collection[int]) -> dict[int, Support]:
+    def _tokens(self, claim: str, code: str | None) -> Sequence[Token]:
+        """Return what of a claim is looked up; capital letters only in the language of the passages."""
+        if (claim, code) not in self._looked_up:
+            names = not is_foreign(claim) and find_language(claim) not in CAPITAL_NOUNS
+            self._looked_up = {(claim, code): tokens_of(claim, code=code, names=names)}
+        return self._looked_up[claim, code]
+
+    def _have(self, tokens: Sequence[Token], numbers: Collection[int]) -> bool:
+        """Return whether the passages `numbers` have all of `tokens` together."""
+        return not found_nowhere(tokens, [self._passages[n - 1].exact for n in numbers], self._question)
+
+    async def _measure(
+        self, claim: str, claimed: frozenset[str], tokens: Sequence[Token], numbers: Collection[int]
+    ) -> dict[int, Support]:
         windows = {n: _best(claimed, self._passages[n - 1].windows) for n in numbers}
         cosines = await self._cosines(claim, windows)
         supports = {}
         for n, window in windows.items():
             share = self._share(claimed, n)
             score = combine(share, cosines[n]) if cosines else share
-            enough = score >= (SUPPORTED if cosines else SUPPORTED_BY_WORDS) and self._has_names(claim, n)
+            enough = score >= (SUPPORTED if cosines else SUPPORTED_BY_WORDS) and self._have(tokens, [n])
             supports[n] = Support(score, enough, window)
         return supports
 
     def _share(self, claimed: frozenset[str], n: int) -> float:
         return words_share(claimed, self._passages[n - 1].words)
 
-    def _has_names(self, claim: str, n: int) -> bool:
-        """Return whether the passage has the names in backticks of a claim, at least their last part if that tells."""
-        text = self._passages[n - 1].text
-        for name, called in _NAME.findall(claim):
-            last = name.rpartition(".")[2]
-            is_name = "." in name or called or _COMPOUND.search(name)
-            if is_name and name not in text and not (_COMPOUND.search(last) and last in text):
-                return False
-        return True
-
-    def _find_pair(self, claimed: frozenset[str], numbers: Sequence[int]) -> tuple[int, ...]:
+    def _find_pair(
+        self, claimed: frozenset[str], tokens: Sequence[Token], numbers: Sequence[int]
+    ) -> tuple[int, ...]:
         """Return the first two of `numbers` that support a claim by words together, each by some of its own."""
         for pair in itertools.combinations(numbers, 2) if len(claimed) >= MANY_WORDS else ():
             one, other = (claimed & self._passages[n - 1].words for n in pair)
-            if min(len(one - other), len(other - one)) >= ADDED_WORDS and self._together(claimed, pair):
+            if min(len(one - other), len(other - one)) < ADDED_WORDS or not self._together(claimed, pair):
+                continue
+            if self._have(tokens, pair):
                 return pair
         return ()
 

@@ -5,8 +5,9 @@ Knows statements and passages; no engine, no prompt and no second model call. do
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
-from pipelines.answering.grounding.support import Passages
+from pipelines.answering.grounding.support import NOWHERE, Passages, Refutation
 from pipelines.answering.writing.citations import CheckedStatement
 from pipelines.answering.writing.claims import PHRASES
 from pipelines.answering.writing.stages.text import Piece, Statement, StatementKind
@@ -54,12 +55,24 @@ class Attributor:
 
     async def _check(self, statement: Statement) -> CheckedStatement:
         text, numbers = self._claim_of(statement), [n for n in statement.numbers if 1 <= n <= len(self._passages.hits)]
-        given = await self._passages.check(text, numbers) if numbers else {}
+        code = statement.code if statement.kind is StatementKind.CODE else None
+        given = await self._passages.check(text, numbers, code) if numbers else {}
         checked = CheckedStatement(statement, given)
-        if checked.supported or not checked.is_claim:
+        if not checked.is_claim:
             return checked
-        added = await self._passages.find(text, numbers, self._prefer(text))
+        if why := self._refute(text, code):
+            return CheckedStatement(statement, {n: replace(one, enough=False) for n, one in given.items()}, why=why)
+        if checked.supported:
+            return checked
+        added = await self._passages.find(text, numbers, self._prefer(text), code)
         return CheckedStatement(statement, given, added) if added else checked
+
+    def _refute(self, text: str, code: str | None) -> Refutation | None:
+        """Return why a claim can't hold; what goes on about a thing that is nowhere can't either."""
+        last = self._last_claim
+        if last and last.why and last.why.kind == NOWHERE and PHRASES["goes_on"].match(text):
+            return last.why
+        return self._passages.refute(text, code)
 
     def _claim_of(self, statement: Statement) -> str:
         """Return the text that the statement's numbers stand for: the one before, if it has no words itself."""

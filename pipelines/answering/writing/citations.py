@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pipelines.answering.grounding.support import Support
+from pipelines.answering.grounding.support import Refutation, Support
 from pipelines.answering.hits import heading, snippet
 from pipelines.answering.writing.claims import PHRASES, is_claim
 from pipelines.answering.writing.stages.text import Statement, numbers_in
@@ -19,12 +19,15 @@ from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Clai
 class CheckedStatement:
     """A statement of an answer with the support by each number that the model gave, and by each that was added.
 
+    `why` is why it can't hold, where that is known.
+
     What follows from them is looked at again and again while the answer is written, and found once.
     """
 
     statement: Statement
     given: Mapping[int, Support] = field(default_factory=dict)
     added: Mapping[int, Support] = field(default_factory=dict)
+    why: Refutation | None = None
 
     @cached_property
     def is_claim(self) -> bool:

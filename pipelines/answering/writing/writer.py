@@ -166,8 +166,8 @@ class AnswerWriter:
 
     def _passages(self, task: Task) -> Passages:
         if self._embed and task.vectors and uses_retrieval(task.mode):
-            return Passages(task.hits, partial(self._embed, collection=task.collection))
-        return Passages(task.hits)
+            return Passages(task.hits, partial(self._embed, collection=task.collection), task.question)
+        return Passages(task.hits, question=task.question)
 
 
 def _is_final(task: Task) -> bool:

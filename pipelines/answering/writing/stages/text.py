@@ -6,7 +6,7 @@ behind each sentence, list item, row and code block. Knows Markdown as text; no 
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 LONGEST = 2000  # characters of a sentence; more is cut, so that a text without any end costs no more than another
@@ -29,7 +29,7 @@ class StatementKind(Enum):
 class Statement:
     """A part of an answer with the `numbers` that cite for it; `gap` is the white space that follows it.
 
-    `indent` is what stands before each line of a code block in a list or quotation.
+    `indent` is what stands before each line of a code block in a list or quotation, `code` are its lines.
     """
 
     text: str
@@ -37,6 +37,7 @@ class Statement:
     kind: StatementKind = StatementKind.SENTENCE
     gap: str = ""
     indent: str = ""
+    code: str = field(default="", compare=False)
 
 
 class Number(str):
@@ -149,7 +150,8 @@ class TextReader:
         text = _LOOSE_STOP.sub("", " ".join("".join([*self._code, self._text]).split()))
         if text or self._numbers:
             numbers = tuple(dict.fromkeys(self._numbers))
-            self._out.append(Statement(text, numbers, kind or self._own_kind(), self._gap, self._indent))
+            code = "".join(self._code)
+            self._out.append(Statement(text, numbers, kind or self._own_kind(), self._gap, self._indent, code))
         else:
             self._pass_on(self._gap)
         self._indent = ""

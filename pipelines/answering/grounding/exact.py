@@ -1,0 +1,215 @@
+"""Finds in a claim what can be looked up exactly, and says which of it is in no passage.
+
+These are code, commands, flags, names, numbers and versions. Knows texts only; docs/citations.md has the figures.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pipelines.answering.grounding.words import words_of
+from pipelines.text.phrases import read_names, read_table
+
+_TABLE = read_table(__name__)
+_NAMES = read_names(__name__)
+CAPITAL_NOUNS = frozenset(_TABLE["capital_nouns"])
+_COMMON, _SHELL, _CAPITALS = _NAMES["common"], _NAMES["shell"], _NAMES["capitals"]
+_DIGITS = {word: str(n) for row in _TABLE["numbers"].values() for n, word in enumerate(row.split())}
+_UNITS = {word: row.split()[0] for row in _TABLE["units"] for word in row.split()}
+
+_TICKS = re.compile("`+")
+_FLAG = re.compile(r"(?<![\w\-–—])[-–—]{1,2}([A-Za-z][\w-]*)")
+_LONG_FLAG = re.compile(r"(?<![\w-])--[A-Za-z][\w-]*")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|/|-)\w+)*")
+_SEPARATOR = re.compile(r"\.|::|/|-")
+_COMPOUND = re.compile(r"[a-z0-9]_[a-z0-9]|[a-z][A-Z]|[A-Z]_[A-Z]")
+_CALL = re.compile(r"(?:[@.]([A-Za-z_]\w*))|\b([A-Za-z_]\w*)\s?\(")
+_DEFINED = re.compile(r"\b(?:def|class|function|func|fn|let|const|var)\s+([A-Za-z_]\w*)")
+_KEY = re.compile(r"(?:\A|\n)[ \t]*(?:-[ \t]+)?([A-Za-z_][\w-]*):(?=[ \t\n]|\Z)")
+_COMMAND = re.compile(r"(?:\A|\n)[ \t]*(?:\$ )?(?:sudo )?([a-z][a-z0-9_-]*) ([a-z][a-z0-9-]*)(?=[ \n]|\Z)")
+# What a reader fills in: `<node>`, `{id}`, `$NODE`, and quoted values.
+_FILLED = re.compile(r"<[^<>\n]{0,80}>|\$?\{[^{}\n]{0,80}\}|\$\w+|\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'")
+_OWN = re.compile(r"(?:my|your|some|example|foo|bar|path)(?![a-z])", re.I)
+_COMMENT = re.compile(r"(?:\A|(?<=\s))(?:#|//)[^\n]*")
+_NUMBER = re.compile(r"(?<![\w.,-])v?(\d{1,3}(?:,\d{3})+|\d+)((?:\.\d+)*)(?:\s?(%|[^\W\d_]+))?")
+_PROPER = re.compile(r"(?<=[^\s.!?:;\"'(*`–—-] )([A-Z][\w]*[a-z]\w*|[A-Z]{2,}\w*)\b")
+_ASCII_WORD = re.compile(r"\w+")
+LONGEST_NAME = 12  # parts of a name; more are no name
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """What of a text can be looked up: names of flags, other names with their parts, words, numbers, pairs of words.
+
+    `units` are the units of each number.
+    """
+
+    flags: frozenset[str]
+    names: frozenset[str]
+    words: frozenset[str]
+    stems: frozenset[str]
+    numbers: frozenset[str]
+    units: frozenset[tuple[str, str]]
+    pairs: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, text: str) -> "Exact":
+        """Return what stands in `text`: a passage, or a question."""
+        words = [word.casefold() for word in _ASCII_WORD.findall(text)]
+        numbers = list(_numbers(text))
+        said = [_DIGITS[word] for word in words if word in _DIGITS]
+        hyphened = [word.casefold() for word in re.findall(r"[\w-]+", text)]
+        return cls(
+            frozenset(name.casefold() for name in _FLAG.findall(text)),
+            frozenset(part for name in _NAME.findall(text) for part in _parts(name)),
+            frozenset(words),
+            words_of(text),
+            frozenset([*(number for number, _ in numbers), *said, *re.findall(r"\d+", text)]),
+            frozenset((number, unit) for number, unit in numbers if unit),
+            frozenset([*pairwise(words), *pairwise(hyphened)]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A part of a claim that can be looked up: `text` as it stands there, and its `kind`."""
+
+    text: str
+    kind: str  # flag, name, word, called, key, command, number, proper
+    unit: str = ""
+
+    def is_in(self, source: Exact) -> bool:
+        """Return whether a source has it."""
+        match self.kind:
+            case "flag":
+                return self.text.lstrip("-").casefold() in source.flags
+            case "number":
+                return self._number_is_in(source)
+            case "command":
+                program, _, verb = self.text.casefold().partition(" ")
+                return (program, verb) in source.pairs
+            case "name":
+                return self._name_is_in(source)
+            case "called" | "key":
+                return self.text.casefold() in source.words or self.text.casefold() in source.names
+            case _:
+                return self.text.casefold() in source.words or words_of(self.text) <= source.stems
+
+    def _number_is_in(self, source: Exact) -> bool:
+        if self.text not in source.numbers:
+            return False
+        units = {unit for number, unit in source.units if number == self.text} if self.unit else ()
+        return not units or self.unit in units
+
+    def _name_is_in(self, source: Exact) -> bool:
+        name = self.text.casefold()
+        last = _SEPARATOR.split(self.text)[-1]
+        return name in source.names or (bool(_COMPOUND.search(last)) and last.casefold() in source.words)
+
+
+def tokens_of(claim: str, *, code: str | None = None, names: bool = True) -> list[Token]:
+    """Return what of a claim can be looked up, each once; `code` are the lines of one that is a block of code.
+
+    Without `names` capital letters tell none.
+    """
+    if code is not None:
+        return list(dict.fromkeys(_of_block(code)))
+    prose, spans = _split(claim)
+    found = [token for span in spans for token in _of_span(span)]
+    found += [Token(flag, "flag") for flag in _LONG_FLAG.findall(prose)]
+    found += [Token(name, "name") for name in _NAME.findall(prose) if _is_identifier(name)]
+    found += [Token(number, "number", unit) for number, unit in _numbers(f"{prose} {' '.join(spans)}")]
+    if names:
+        found += [Token(name, "proper") for name in _PROPER.findall(prose) if name.casefold() not in _CAPITALS]
+    return list(dict.fromkeys(found))
+
+
+def found_nowhere(tokens: Iterable[Token], sources: Iterable[Exact], question: Exact) -> list[Token]:
+    """Return the tokens that no source has, and no question that asks by that name."""
+    sources = list(sources)
+    return [one for one in tokens if not _is_asked(one, question) and not any(one.is_in(source) for source in sources)]
+
+
+def _is_asked(token: Token, question: Exact) -> bool:
+    """Return whether the question has a token; a plain word of it is no name of a setting."""
+    return token.kind not in ("word", "key", "called", "command") and token.is_in(question)
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    """Return a text without its code between backticks, and that code."""
+    runs = list(_TICKS.finditer(text))
+    following: dict[int, int] = {}
+    closing = [0] * len(runs)
+    for at in range(len(runs) - 1, -1, -1):
+        closing[at] = following.get(len(runs[at][0]), 0)
+        following[len(runs[at][0])] = at
+    prose, spans, begin, at = [], [], 0, 0
+    while at < len(runs):
+        end = closing[at]
+        if not end:
+            at += 1
+            continue
+        prose.append(text[begin : runs[at].start()])
+        spans.append(text[runs[at].end() : runs[end].start()])
+        begin, at = runs[end].end(), end + 1
+    return " ` ".join([*prose, text[begin:]]), spans
+
+
+def _of_span(span: str) -> Iterator[Token]:
+    """Yield what can be looked up of code in a line."""
+    plain = _FILLED.sub(" ", span)
+    command = _COMMAND.match(plain)
+    if command and command[1] not in _SHELL:
+        yield Token(f"{command[1]} {command[2]}", "command")
+    yield from (Token(f"{flag[0].strip()}", "flag") for flag in _FLAG.finditer(plain))
+    for found in _NAME.finditer(_FLAG.sub(" ", plain)):
+        name = found[0]
+        if _is_own(name):
+            continue
+        called = plain[found.end() : found.end() + 1] == "("
+        if _is_identifier(name) or called or _SEPARATOR.search(name):
+            yield Token(name, "name")
+        elif len(span.split()) == 1 and name.casefold() not in _COMMON and len(name) > 1:
+            yield Token(name, "word")
+
+
+def _of_block(code: str) -> Iterator[Token]:
+    """Yield what can be looked up of a block of code: not what its comments say, nor what it defines itself."""
+    code = _FILLED.sub(" '' ", _COMMENT.sub("", code))
+    own = {name.casefold() for name in _DEFINED.findall(code)}
+    for found in _COMMAND.finditer(code):
+        if found[1] not in _SHELL:
+            yield Token(f"{found[1]} {found[2]}", "command")
+    yield from (Token(flag[0].strip(), "flag") for flag in _FLAG.finditer(code))
+    names = [("called", one or other) for one, other in _CALL.findall(code)]
+    names += [("key", name) for name in _KEY.findall(code)]
+    for kind, name in names:
+        if name.casefold() not in own | _COMMON and not _is_own(name) and len(name) > 1:
+            yield Token(name, kind)
+
+
+def _is_identifier(name: str) -> bool:
+    """Return whether it looks like code wherever it stands: `read_csv`, `readCsv`, `RAY_HOME`."""
+    return bool(_COMPOUND.search(name)) and not _is_own(name)
+
+
+def _is_own(name: str) -> bool:
+    """Return whether it stands for a name of the reader's own: `my-app`, `your_token`."""
+    return any(_OWN.match(part) for part in _SEPARATOR.split(name))
+
+
+def _parts(name: str) -> Iterator[str]:
+    """Yield a name, what it begins and what it ends with, at its separators."""
+    name = name.casefold()
+    places = [(found.start(), found.end()) for found in _SEPARATOR.finditer(name)][:LONGEST_NAME]
+    yield name
+    for start, end in places:
+        yield name[:start]
+        yield name[end:]
+
+
+def _numbers(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the numbers of a text, each with its unit if it is one that is known."""
+    for whole, rest, word in _NUMBER.findall(text):
+        yield whole.replace(",", "") + rest, _UNITS.get(word.casefold(), "")
