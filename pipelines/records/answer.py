@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, fields
 from operator import add
 from typing import Any, Literal
 
@@ -119,20 +119,36 @@ class Citation:
     changed: str = ""
 
 
+# Why a claim is not supported: its words say so, a name or number of it is in no passage, or a passage denies it.
+ReasonKind = Literal["words", "nowhere", "denied"]
+WORDS: ReasonKind = "words"
+NOWHERE: ReasonKind = "nowhere"
+DENIED: ReasonKind = "denied"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a claim is not supported: `text` of it is NOWHERE in the passages, or is the sentence by which it is DENIED."""
+
+    kind: ReasonKind = WORDS
+    text: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Claims:
     """Counts of an answer's claims: all of them, with a citation, and with a passage that supports them.
 
-    `unsupported` are the texts of the unsupported claims, in order.
+    `unsupported` are the texts of the unsupported claims, in order, and `reasons` why each is not supported.
     """
 
     total: int = 0
     cited: int = 0
     supported: int = 0
     unsupported: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
 
     def __add__(self, other: "Claims") -> "Claims":
-        return Claims(*map(add, astuple(self), astuple(other)))
+        return Claims(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipelines.answering.grounding.words import content_words
+from pipelines.text.languages import ENGLISH
 from pipelines.text.phrases import read_table
 
 _TABLE = read_table("pipelines.answering.grounding.exact")
-_NEGATIONS = frozenset(word for row in _TABLE["negations"].values() for word in row.split())
-_UNSPACED = tuple(word for row in _TABLE["unspaced_negations"].values() for word in row.split())
-_CONDITIONS = frozenset(word for row in _TABLE["conditions"].values() for word in row.split())
+_NEGATIONS = {language: frozenset(row.split()) for language, row in _TABLE["negations"].items()}
+_CONDITIONS = {language: frozenset(row.split()) for language, row in _TABLE["conditions"].items()}
+_UNSPACED = {language: tuple(row.split()) for language, row in _TABLE["unspaced_negations"].items()}
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
@@ -33,26 +34,45 @@ class Said:
     depends: bool
 
     @classmethod
-    def of(cls, text: str) -> "Said":
-        words = [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
-        denies = any(word in _NEGATIONS or word.endswith("n't") or word.startswith("n'") for word in words)
-        denies = denies or any(sign in text for sign in _UNSPACED)
-        depends = any(word in _CONDITIONS for word in words)
+    def of(cls, text: str, language: str = ENGLISH) -> "Said":
+        """Return what a sentence in `language` says: in another one "no" and "se" are other words."""
+        words = {word.casefold().replace("’", "'") for word in _WORD.findall(text)}
+        words |= {part for word in words for part in _elided(word)}
+        signs, conditions = _UNSPACED.get(language, ()), _CONDITIONS.get(language, frozenset())
+        denies = not words.isdisjoint(_NEGATIONS.get(language, ())) or any(sign in text for sign in signs)
+        depends = not words.isdisjoint(conditions) or (bool(signs) and any(sign in text for sign in conditions))
         return cls(text, content_words(text), denies, depends)
 
 
-def sentences_of(text: str) -> list[Said]:
-    """Return the sentences of a passage that may deny or be denied."""
-    found = (Said.of(one.strip()) for one in _SENTENCE.split(text) if one.strip() and not one.rstrip().endswith("?"))
+def _elided(word: str) -> tuple[str, ...]:
+    """Return what an apostrophe of a word hides: "n't" of "can't", "n'" of "n'est"."""
+    return (word.partition("'")[0] + "'", word[-3:]) if "'" in word else ()
+
+
+def sentences_of(text: str, language: str = ENGLISH) -> list[Said]:
+    """Return the sentences of a passage in `language` that may deny or be denied."""
+    found = (
+        Said.of(one.strip(), language)
+        for one in _SENTENCE.split(text)
+        if one.strip() and not one.rstrip().endswith("?")
+    )
     return [one for one in found if LEAST <= len(one.words) <= LONGEST]
 
 
-def denied_by(claim: str, sentences: Iterable[Said]) -> str:
+def denied_by(claim: str, sentences: Iterable[Said], language: str = ENGLISH) -> str:
     """Return the sentence that says the opposite of `claim`, "" if none does."""
-    said, sentences = Said.of(claim), list(sentences)
+    said, sentences = Said.of(claim, language), list(sentences)
     if said.depends or not LEAST <= len(said.words) <= LONGEST:
         return ""
     return _denying(said, sentences) if not said.denies else _stating(said, sentences)
+
+
+def is_said(claim: str, sentences: Iterable[Said], language: str = ENGLISH) -> bool:
+    """Return whether a sentence has most words of `claim`, and denies if that does."""
+    said = Said.of(claim, language)
+    return any(
+        one.denies == said.denies and len(one.words & said.words) >= STATED * len(said.words) for one in sentences
+    )
 
 
 def _denying(claim: Said, sentences: Sequence[Said]) -> str:

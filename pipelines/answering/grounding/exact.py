@@ -18,6 +18,8 @@ _COMMON, _SHELL, _CAPITALS = _NAMES["common"], _NAMES["shell"], _NAMES["capitals
 _DIGITS = {word: str(n) for row in _TABLE["numbers"].values() for n, word in enumerate(row.split())}
 _UNITS = {word: row.split()[0] for row in _TABLE["units"] for word in row.split()}
 
+_NO_COMMANDS = _SHELL | _COMMON
+
 _TICKS = re.compile("`+")
 _FLAG = re.compile(r"(?<![\w\-–—])[-–—]{1,2}([A-Za-z][\w-]*)")
 _LONG_FLAG = re.compile(r"(?<![\w-])--[A-Za-z][\w-]*")
@@ -136,6 +138,12 @@ def _is_asked(token: Token, question: Exact) -> bool:
     return token.kind not in ("word", "key", "called", "command") and token.is_in(question)
 
 
+def without_names(claim: str) -> str:
+    """Return a claim without the code between backticks that is more than a word."""
+    prose, spans = _split(claim)
+    return " ".join([prose, *(span for span in spans if span.isalnum() and not _COMPOUND.search(span))])
+
+
 def _split(text: str) -> tuple[str, list[str]]:
     """Return a text without its code between backticks, and that code."""
     runs = list(_TICKS.finditer(text))
@@ -160,7 +168,7 @@ def _of_span(span: str) -> Iterator[Token]:
     """Yield what can be looked up of code in a line."""
     plain = _FILLED.sub(" ", span)
     command = _COMMAND.match(plain)
-    if command and command[1] not in _SHELL:
+    if command and command[1] not in _NO_COMMANDS:
         yield Token(f"{command[1]} {command[2]}", "command")
     yield from (Token(f"{flag[0].strip()}", "flag") for flag in _FLAG.finditer(plain))
     for found in _NAME.finditer(_FLAG.sub(" ", plain)):
@@ -179,7 +187,7 @@ def _of_block(code: str) -> Iterator[Token]:
     code = _FILLED.sub(" '' ", _COMMENT.sub("", code))
     own = {name.casefold() for name in _DEFINED.findall(code)}
     for found in _COMMAND.finditer(code):
-        if found[1] not in _SHELL:
+        if found[1] not in _NO_COMMANDS:
             yield Token(f"{found[1]} {found[2]}", "command")
     yield from (Token(flag[0].strip(), "flag") for flag in _FLAG.finditer(code))
     names = [("called", one or other) for one, other in _CALL.findall(code)]

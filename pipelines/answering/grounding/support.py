@@ -10,17 +10,17 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
-from pipelines.answering.grounding.denial import Said, denied_by, sentences_of
-from pipelines.answering.grounding.exact import CAPITAL_NOUNS, Exact, Token, found_nowhere, tokens_of
+from pipelines.answering.grounding.denial import Said, denied_by, is_said, sentences_of
+from pipelines.answering.grounding.exact import CAPITAL_NOUNS, Exact, Token, found_nowhere, tokens_of, without_names
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.hits import full_text
 from pipelines.page.stored import plain_text, readable_text
-from pipelines.records import Hit
+from pipelines.records import DENIED, NOWHERE, Hit, Reason
 from pipelines.text.detection import find_language, is_foreign
+from pipelines.text.languages import ENGLISH
 
 log = logging.getLogger(__name__)
 
@@ -32,30 +32,26 @@ SUPPORTED, SUPPORTED_BY_WORDS = 0.5, 0.5
 # A number that Raydex adds must be surer than one that it lets pass. Of 154 claims of reference answers, with their
 # five hits, 82 were read: of those with a support of 0.62 and more 22 of 26 were supported, from 0.55 on 14 of 19, from
 # 0.5 on 3 of 9, below 5 of 28.
-ATTRIBUTED = 0.55
-TOGETHER = 0.8  # share of a claim's words that its passages must hold together to support it
+ATTRIBUTED = 0.5
+# Words or vector alone must be clear, and of a sentence with code its prose must be: `benchmarks/claims.py`.
+CLEAR = 0.545
+NEAR = 0.62
+LEAST_SCORE = 0.5
+MANY_PROSE = 4  # words beside code by which a claim is compared without its code
+TOGETHER = 0.9  # share of a claim's words that its passages must hold together to support it
 # Two passages support a claim of so many words, if each adds some: any two hold those of a shorter one. Of three
 # pairs with less, on answers of a small model, one was right.
 MANY_WORDS, ADDED_WORDS = 8, 2
 
 LEAST_NAMES = 3  # a claim in another language than the passages is compared by so many words that both have
 
+SAMPLE = 500  # characters of a passage that tell its language
 # Words of a passage compared at a time, and the step between: about two sentences.
 WINDOW, STEP = 60, 30
 CANDIDATES = 3  # passages whose vectors are compared with a claim, those with most of its words
 # Longest wait for the vectors of a claim, a quotation or a question that is known, many times what a model takes for
 # some sentences. After that words decide.
 WAIT_S = 5.0
-
-NOWHERE, DENIED = "nowhere", "denied"  # the kinds of a refutation
-
-
-@dataclass(frozen=True, slots=True)
-class Refutation:
-    """Why a claim can't hold: `text` of it is NOWHERE in the passages, or is the sentence by which it is DENIED."""
-
-    kind: Literal["nowhere", "denied"]
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +89,9 @@ class _Passage:
     said: Sequence[Said]
 
     @classmethod
-    def of(cls, hit: Hit) -> "_Passage":
+    def of(cls, hit: Hit, language: str) -> "_Passage":
         text, readable = full_text(hit), readable_text(hit.passage)
-        return cls(text, words_of(text), _windows(readable), Exact.of(text), sentences_of(readable))
+        return cls(text, words_of(text), _windows(readable), Exact.of(text), sentences_of(readable, language))
 
 
 class Passages:
@@ -107,12 +103,18 @@ class Passages:
 
     def __init__(self, hits: Sequence[Hit], embed: Embed | None = None, question: str = "") -> None:
         self.hits, self._embed, self._question = hits, embed, Exact.of(question)
+        self._asked_in_english = not is_foreign(question)
         self._vectors: dict[str, np.ndarray] = {}
         self._looked_up: dict[tuple[str, str | None], Sequence[Token]] = {}
 
     @cached_property
     def _passages(self) -> list[_Passage]:
-        return [_Passage.of(hit) for hit in self.hits]
+        return [_Passage.of(hit, self._language) for hit in self.hits]
+
+    @cached_property
+    def _language(self) -> str:
+        """The language of the passages, English where it is not certain."""
+        return find_language(" ".join(hit.text[:SAMPLE] for hit in self.hits)) or ENGLISH
 
     @cached_property
     def _words(self) -> frozenset[str]:
@@ -122,7 +124,7 @@ class Passages:
     def _are_foreign(self) -> bool:
         return any(is_foreign(plain_text(hit.passage)) for hit in self.hits)
 
-    def refute(self, claim: str, code: str | None = None) -> Refutation | None:
+    def refute(self, claim: str, code: str | None = None) -> Reason | None:
         """Return why `claim` can't hold: a name or number of it is in no passage, or a passage says the opposite.
 
         `code` are the lines of a claim that is a block of code. Another language has other words for proper names.
@@ -133,10 +135,14 @@ class Passages:
         tokens = self._tokens(claim, code)
         nowhere = found_nowhere(tokens, [passage.exact for passage in self._passages], self._question)
         if nowhere:
-            return Refutation(NOWHERE, nowhere[0].text)
+            return Reason(NOWHERE, nowhere[0].text)
         said = [one for passage in self._passages for one in passage.said] if code is None and not foreign else []
-        denied = denied_by(claim, said)
-        return Refutation(DENIED, denied) if denied else None
+        denied = denied_by(claim, said, self._language)
+        return Reason(DENIED, denied) if denied else None
+
+    def has_said(self, claim: str) -> bool:
+        """Return whether one sentence of a passage has nearly all words of a claim, and denies no more than it."""
+        return is_said(claim, [one for passage in self._passages for one in passage.said], self._language)
 
     async def check(self, claim: str, numbers: Collection[int], code: str | None = None) -> dict[int, Support]:
         """Return how well each of the passages `numbers` supports `claim`; `code` as in `refute`.
@@ -185,7 +191,7 @@ class Passages:
     def _tokens(self, claim: str, code: str | None) -> Sequence[Token]:
         """Return what of a claim is looked up; capital letters only in the language of the passages."""
         if (claim, code) not in self._looked_up:
-            names = not is_foreign(claim) and find_language(claim) not in CAPITAL_NOUNS
+            names = self._asked_in_english and not is_foreign(claim) and find_language(claim) not in CAPITAL_NOUNS
             self._looked_up = {(claim, code): tokens_of(claim, code=code, names=names)}
         return self._looked_up[claim, code]
 
@@ -197,21 +203,22 @@ class Passages:
         self, claim: str, claimed: frozenset[str], tokens: Sequence[Token], numbers: Collection[int]
     ) -> dict[int, Support]:
         windows = {n: _best(claimed, self._passages[n - 1].windows) for n in numbers}
+        prose = content_words(without_names(claim)) & claimed  # names are looked up: they tell nothing about the rest
+        said = prose if len(prose) >= MANY_PROSE else claimed
         cosines = await self._cosines(claim, windows)
         supports = {}
         for n, window in windows.items():
             share = self._share(claimed, n)
             score = combine(share, cosines[n]) if cosines else share
-            enough = score >= (SUPPORTED if cosines else SUPPORTED_BY_WORDS) and self._have(tokens, [n])
-            supports[n] = Support(score, enough, window)
+            prose = min(share, self._share(said, n))
+            clear = prose >= CLEAR or cosines[n] >= NEAR if cosines else prose >= SUPPORTED_BY_WORDS
+            supports[n] = Support(score, (score >= LEAST_SCORE) and clear and self._have(tokens, [n]), window)
         return supports
 
     def _share(self, claimed: frozenset[str], n: int) -> float:
         return words_share(claimed, self._passages[n - 1].words)
 
-    def _find_pair(
-        self, claimed: frozenset[str], tokens: Sequence[Token], numbers: Sequence[int]
-    ) -> tuple[int, ...]:
+    def _find_pair(self, claimed: frozenset[str], tokens: Sequence[Token], numbers: Sequence[int]) -> tuple[int, ...]:
         """Return the first two of `numbers` that support a claim by words together, each by some of its own."""
         for pair in itertools.combinations(numbers, 2) if len(claimed) >= MANY_WORDS else ():
             one, other = (claimed & self._passages[n - 1].words for n in pair)

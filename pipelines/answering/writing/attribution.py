@@ -4,14 +4,15 @@ Knows statements and passages; no engine, no prompt and no second model call. do
 """
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from pipelines.answering.grounding.support import NOWHERE, Passages, Refutation
+from pipelines.answering.grounding.support import Passages, Support
 from pipelines.answering.writing.citations import CheckedStatement
 from pipelines.answering.writing.claims import PHRASES
 from pipelines.answering.writing.stages.text import Piece, Statement, StatementKind
 from pipelines.lexical import terms
+from pipelines.records import NOWHERE, Reason
 from pipelines.text.languages import ENGLISH, say
 
 CLOSEST = 3  # passages that are named where none supports anything
@@ -61,13 +62,15 @@ class Attributor:
         if not checked.is_claim:
             return checked
         if why := self._refute(text, code):
-            return CheckedStatement(statement, {n: replace(one, enough=False) for n, one in given.items()}, why=why)
+            return CheckedStatement(statement, _unsupported(given), why=why)
+        if PHRASES["yes_or_no"].match(statement.text) and not self._passages.has_said(text):
+            return CheckedStatement(statement, _unsupported(given))  # words of the question are in any passage found
         if checked.supported:
             return checked
         added = await self._passages.find(text, numbers, self._prefer(text), code)
         return CheckedStatement(statement, given, added) if added else checked
 
-    def _refute(self, text: str, code: str | None) -> Refutation | None:
+    def _refute(self, text: str, code: str | None) -> Reason | None:
         """Return why a claim can't hold; what goes on about a thing that is nowhere can't either."""
         last = self._last_claim
         if last and last.why and last.why.kind == NOWHERE and PHRASES["goes_on"].match(text):
@@ -96,6 +99,10 @@ class Attributor:
         text = say("no_source", self._language, numbers=" ".join(f"[{n}]" for n in closest))
         self.checked.append(CheckedStatement(Statement(text, kind=StatementKind.HEADING), added=closest))
         return f"\n\n{text}"
+
+
+def _unsupported(given: Mapping[int, Support]) -> Mapping[int, Support]:
+    return {n: replace(support, enough=False) for n, support in given.items()}
 
 
 def _write_numbers(statement: Statement, numbers: Sequence[int]) -> str:

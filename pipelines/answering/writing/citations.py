@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pipelines.answering.grounding.support import Refutation, Support
+from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import heading, snippet
 from pipelines.answering.writing.claims import PHRASES, is_claim
 from pipelines.answering.writing.stages.text import Statement, numbers_in
 from pipelines.page.stored import readable_text
-from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Claims, Hit
+from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Claims, Hit, Reason
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class CheckedStatement:
     statement: Statement
     given: Mapping[int, Support] = field(default_factory=dict)
     added: Mapping[int, Support] = field(default_factory=dict)
-    why: Refutation | None = None
+    why: Reason | None = None
 
     @cached_property
     def is_claim(self) -> bool:
@@ -57,8 +57,9 @@ def count_claims(checked: Sequence[CheckedStatement]) -> Claims:
     """Return how many claims there are, how many have a number, and which have no passage that supports them."""
     claims = [one for one in checked if one.is_claim]
     cited = sum(bool(one.given or one.added) for one in claims)
-    unsupported = tuple(one.statement.text.strip() for one in claims if not one.supported)
-    return Claims(len(claims), cited, len(claims) - len(unsupported), unsupported)
+    others = [one for one in claims if not one.supported]
+    texts, reasons = tuple(one.statement.text.strip() for one in others), tuple(one.why or Reason() for one in others)
+    return Claims(len(claims), cited, len(claims) - len(others), texts, reasons)
 
 
 def first_support(checked: Sequence[CheckedStatement]) -> float:

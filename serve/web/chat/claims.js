@@ -1,6 +1,7 @@
 /** Marks in a rendered answer the claims that no source supports. */
 
 import {make} from "./dom.js";
+import {say} from "./texts.js";
 
 const MEANINGFUL = /[\p{L}\p{N}]/u;
 /** Elements in an answer that are not part of its text. */
@@ -8,11 +9,11 @@ const NOT_TEXT = ".number, .bar";
 
 /**
  * Underline each of `claims`, Markdown strings, below `root`. Only their letters and digits are compared, ignoring
- * white space and markup. For code, the frame is marked.
+ * white space and markup. For code, the frame is marked. The tooltip of each has its reason from `reasons`.
  */
-export function markClaims(root, claims) {
+export function markClaims(root, claims, reasons) {
   let after = 0; // the claims are in order
-  for (const claim of claims) {
+  for (const [n, claim] of claims.entries()) {
     const letters = lettersBelow(root); // again, because a mark splits text nodes
     const wanted = [...claim.replace(/^\s*(`{3,}|~{3,}).*\n/, "")].filter(letter => MEANINGFUL.test(letter)).join("");
     const at = letters
@@ -21,7 +22,7 @@ export function markClaims(root, claims) {
       .indexOf(wanted, after);
     if (!wanted || at < 0) continue;
     after = at + wanted.length;
-    markLetters(letters.slice(at, after));
+    markLetters(letters.slice(at, after), reasonOf(reasons[n]));
   }
 }
 
@@ -42,9 +43,19 @@ function lettersBelow(root) {
   return letters;
 }
 
-function markLetters(letters) {
+/** Return why a claim is not supported, null where its words alone say so; `{kind, text}` is of the API. */
+function reasonOf({kind, text} = {kind: "words", text: ""}) {
+  if (kind === "nowhere") return say("claim_nowhere", {text});
+  return kind === "denied" ? say("claim_denied", {text}) : null;
+}
+
+function markLetters(letters, reason) {
   const code = letters[0].node.parentElement.closest(".code");
-  if (code) return code.classList.add("unsupported");
+  if (code) {
+    code.classList.add("unsupported");
+    if (reason) code.title = reason;
+    return;
+  }
   const nodes = [...new Set(letters.map(({node}) => node))],
     last = letters.at(-1);
   for (const node of nodes) {
@@ -56,6 +67,6 @@ function markLetters(letters) {
         ? last.at + 1 + /^[^\s\p{L}\p{N}]*/u.exec(node.data.slice(last.at + 1))[0].length
         : node.length,
     );
-    range.surroundContents(make("mark", {class: "unsupported"}));
+    range.surroundContents(make("mark", {class: "unsupported", title: reason}));
   }
 }

@@ -81,7 +81,7 @@ export class Turn {
     this.#showSources(say(answer.known ? "sources" : "closest"));
     if (answer.form === "results") this.#showResults();
     this.#soften(answer.notes ?? []);
-    if (answer.known) markClaims(this.body, answer.claims?.unsupported ?? []);
+    if (answer.known) markClaims(this.body, answer.claims?.unsupported ?? [], answer.claims?.reasons ?? []);
     const found = alsoFound(answer.also_found ?? []);
     this.foot.replaceChildren(...this.#marks(), this.#actions(), this.feedback.panel, ...found);
   }

@@ -14,7 +14,7 @@ from pipelines.answering.grounding.support import Passages
 from pipelines.answering.writing.attribution import Attributor
 from pipelines.answering.writing.citations import count_claims, first_support, make_citations
 from pipelines.answering.writing.stages.text import TextReader
-from pipelines.records import Citation, Claims, Hit
+from pipelines.records import Citation, Claims, Hit, Reason
 
 NO_SOURCE = "No source could be confirmed for this. The closest that was found:"
 
@@ -99,7 +99,7 @@ def test_any_text_can_be_cited(text: str) -> None:
 # ---------------------------------------------------------------------------------------------- added numbers
 
 LOAD, STOP = "Call read_csv to load comma separated files", "The ASHA scheduler stops bad trials early"
-BOTH = "With read_csv streaming blocks, the ASHA scheduler stops trials early on Kubernetes."
+BOTH = "With read_csv streaming blocks, the ASHA scheduler stops trials early."
 GERMAN = "Die Funktion read_csv lädt eine Datei von einem path, die mit comma getrennt ist."
 
 
@@ -152,7 +152,8 @@ def test_wrong_citation_keeps_its_warning_next_to_the_correct_one() -> None:
 def test_claims_are_counted() -> None:
     text = f"# Files\n\n{LOAD}. {STOP} [1]. Kubernetes restarts pods. Pods run Kubernetes [2]. OK?"
     _, attributor, _ = attribute(text)
-    assert count_claims(attributor.checked) == Claims(4, 3, 2, ("Kubernetes restarts pods.", "Pods run Kubernetes."))
+    others, reasons = ("Kubernetes restarts pods.", "Pods run Kubernetes."), (Reason(), Reason("nowhere", "Kubernetes"))
+    assert count_claims(attributor.checked) == Claims(4, 3, 2, others, reasons)
 
 
 @pytest.mark.parametrize(("reply", "supported"), [("", True), ("Yes, ", False), ("No. ", False), ("Yes. ", False)])
@@ -166,7 +167,8 @@ def test_unsupported_answer_names_the_closest_passages(text: str) -> None:
     texts, attributor, citations = attribute(text)
     assert "".join(texts) == f"{text}\n\n{NO_SOURCE} [1] [2]"
     assert not any(citation.supported for citation in citations) and len(citations) == 2
-    assert count_claims(attributor.checked) == Claims(1, unsupported=(text,))
+    claims = count_claims(attributor.checked)
+    assert (claims.total, claims.supported, claims.unsupported) == (1, 0, (text,))
 
 
 def test_nothing_is_added_without_passages() -> None:
