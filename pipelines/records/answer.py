@@ -128,7 +128,7 @@ DENIED: ReasonKind = "denied"
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a claim is not supported: `text` of it is NOWHERE in the passages, or is the sentence by which it is DENIED."""
+    """Why a claim is not supported: `text` is NOWHERE in the passages, or is the sentence by which it is DENIED."""
 
     kind: ReasonKind = WORDS
     text: str = ""

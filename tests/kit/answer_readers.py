@@ -164,11 +164,18 @@ def attribute(text: str) -> None:
 def support_claim(text: str) -> None:
     asyncio.run(support.Passages(HITS).check(text, [1, 2]))
     asyncio.run(support.Passages(HITS).find(text))
+    support.Passages(HITS).refute(text)
+    support.Passages(HITS).has_said(text)
+
+
+def look_up_code(text: str) -> None:
+    support.Passages(HITS).refute(text, code=text)
 
 
 def support_by_page(text: str) -> None:
     hits = (make_hit("https://docs.ray.io/a.html#b", text), HITS[1])
     asyncio.run(support.Passages(hits).find("The scheduler of Ray starts an actor on a node."))
+    support.Passages(hits).refute("The scheduler of Ray starts no actor on 2 nodes with `ray.start(--head)`.")
 
 
 def quote(question: str, page: str) -> None:
@@ -283,6 +290,7 @@ CHECKS: Mapping[str, Reader] = {
     "summary": summarize,
     "attribution": attribute,
     "support of a claim": support_claim,
+    "code of a claim": look_up_code,
     "is_refusal": refusals.is_refusal,
     "is_echo": lambda text: refusals.is_echo(text, QUESTION),
     "may_refuse": refusals.may_refuse,

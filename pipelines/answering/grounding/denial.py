@@ -15,6 +15,10 @@ _TABLE = read_table("pipelines.answering.grounding.exact")
 _NEGATIONS = {language: frozenset(row.split()) for language, row in _TABLE["negations"].items()}
 _CONDITIONS = {language: frozenset(row.split()) for language, row in _TABLE["conditions"].items()}
 _UNSPACED = {language: tuple(row.split()) for language, row in _TABLE["unspaced_negations"].items()}
+_RELATIVES = {
+    language: re.compile(rf"\b{before}(?:n['’]t| (?:{_TABLE['negations'][language].replace(' ', '|')})\b)", re.I)
+    for language, before in _TABLE["relatives"].items()
+}
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
@@ -26,7 +30,7 @@ LONGEST = 25  # words of a sentence: a longer one says too much for one "not"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A sentence with its words of meaning, and whether it denies something, or under a condition."""
+    """A sentence with its words of meaning, whether it denies something, and whether only of some things or then."""
 
     text: str
     words: frozenset[str]
@@ -41,7 +45,9 @@ class Said:
         signs, conditions = _UNSPACED.get(language, ()), _CONDITIONS.get(language, frozenset())
         denies = not words.isdisjoint(_NEGATIONS.get(language, ())) or any(sign in text for sign in signs)
         depends = not words.isdisjoint(conditions) or (bool(signs) and any(sign in text for sign in conditions))
-        return cls(text, content_words(text), denies, depends)
+        depends = depends or (denies and language in _RELATIVES and bool(_RELATIVES[language].search(text)))
+        meaning = content_words(text) - content_words(_TABLE["negations"].get(language, ""))
+        return cls(text, meaning, denies, depends)
 
 
 def _elided(word: str) -> tuple[str, ...]:
@@ -76,14 +82,14 @@ def is_said(claim: str, sentences: Iterable[Said], language: str = ENGLISH) -> b
 
 
 def _denying(claim: Said, sentences: Sequence[Said]) -> str:
-    """Return the sentence that denies a claim; if another has as many of its words, that one may support it."""
+    """Return the sentence that denies a claim; another that has the same words of it may support it."""
     against = [one for one in sentences if one.denies and not one.depends and _covers(claim, one) >= DENIED]
     if not against:
         return ""
     best = max(against, key=lambda one: len(one.words & claim.words))
-    shared = len(best.words & claim.words)
-    for_it = any(not one.denies and len(one.words & claim.words) >= shared for one in sentences)
-    return "" if shared < LEAST or for_it else best.text
+    shared = best.words & claim.words
+    for_it = any(not one.denies and shared <= one.words for one in sentences)
+    return "" if len(shared) < LEAST or for_it else best.text
 
 
 def _stating(claim: Said, sentences: Sequence[Said]) -> str:

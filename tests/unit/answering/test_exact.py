@@ -76,7 +76,7 @@ def test_what_is_in_no_passage_is_not_supported_and_named(claim: str, nowhere: s
     "A request is tried 2 times if you set `retries`.",
     "Call `read_rows` or `store.read_rows(limit=5)` to read rows from Postgres 16.",
     "```yaml\n# four of them\nserver:\n  workers: 8\n  keep_alive: false\n```\n",
-    "```python\nfrom tool import Client\nmy_client = Client(url)\nfor row in rows:\n    print(my_client.send_all(row))\n```\n",
+    "```python\nfrom tool import Client\nmine = Client(url)\nfor row in rows:\n    print(mine.send_all(row))\n```\n",
     "```sh\ncd project\ntool serve --port 9000\n```\n",
 ])  # fmt: skip
 def test_what_a_reader_fills_in_is_not_looked_up(claim: str) -> None:
@@ -113,9 +113,9 @@ def test_a_claim_that_a_passage_denies_is_not_supported(claim: str, denied: bool
 
 
 @pytest.mark.parametrize(("passage", "claim"), [
-    ("Die Protokolle eines toten Knotens lassen sich nicht lesen.", "Die Protokolle eines toten Knotens lassen sich lesen."),
+    ("Die Protokolle toter Knoten lassen sich nicht lesen.", "Die Protokolle toter Knoten lassen sich lesen."),
     ("No se pueden leer los registros de un nodo muerto.", "Se pueden leer los registros de un nodo muerto."),
-    ("Нельзя прочитать журналы остановленного узла кластера.", "Можно прочитать журналы остановленного узла кластера."),
+    ("Нельзя прочитать журналы остановленного узла.", "Можно прочитать журналы остановленного узла."),
     ("停止したノードのログを読むことはできません。", "停止したノードのログを読むことができます。"),
 ])  # fmt: skip
 def test_other_languages_deny_with_their_own_words(passage: str, claim: str) -> None:
