@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel
 from pipelines.answering.hits import heading, snippet
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.llm.tokens import estimate
-from pipelines.records import RESULTS, Answer, AnswerForm, Confidence, Hit, WrittenBy
+from pipelines.records import RESULTS, SOME, Answer, AnswerForm, Confidence, Hit, WrittenBy
 from serve.mcp.quoting import CUT, NOTICE, clean, cut, quote, quote_answer
 
 # In tokens of `estimate`, which counts about a third more than current models. Claude Code warns about results above
@@ -126,7 +126,8 @@ class CitedAnswer(ToolResult):
         )
         follow = f'Follow-up: `ask_docs(question=…, conversation="{self.conversation}")`.'
         answer = quote_answer(f"{self.answer}\n\nSources:\n{sources}")
-        return f"{answer}\n\n{self._judged()} {self.notice} {follow}"
+        told = f"{self._judged()} {self.notice} {follow}".lstrip()
+        return f"{answer}\n\n{told}"
 
     def _judged(self) -> str:
         """Return in words how reliable the answer is."""
@@ -138,7 +139,8 @@ class CitedAnswer(ToolResult):
         checked = f" Sources checked: {as_of}." if as_of else ""
         if self.form == RESULTS:
             return f"These are search results: no section certainly answers.{checked}{without}"
-        return f"{person}Confidence: {self.confidence}.{checked}{without}"
+        relied = "" if self.confidence == SOME else f"Confidence: {self.confidence}."  # "some" tells nothing
+        return f"{person}{relied}{checked}{without}".strip()
 
 
 class OutlineEntry(BaseModel):

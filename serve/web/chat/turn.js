@@ -203,11 +203,8 @@ export class Turn {
     const underlined = unsupported?.length && this.body.querySelector(".unsupported");
     const checked = underlined ? say("underlined", {supported: claimed}) : claimed;
     const backed = this.answer.agent === "extractive" ? say("quoted") : checked;
-    return make(
-      "p",
-      {class: `mark ${{high: "good", low: "caution"}[confidence] ?? ""}`},
-      `${say(confidence)} · ${backed}`,
-    );
+    const shade = {high: "good", low: "caution"}[confidence]; // "some" tells nothing
+    return make("p", {class: `mark ${shade ?? ""}`}, shade ? `${say(confidence)} · ${backed}` : backed);
   }
 
   #actions() {
