@@ -1,4 +1,4 @@
-"""Tells whether a passage says the opposite of a claim: the same words, one with and one without a "not".
+"""Tells whether a passage says the opposite of a claim: its words, with a "not" or without one.
 
 Knows texts only; the words are in exact.yaml.
 """
