@@ -109,8 +109,8 @@ class ExchangeOut(_FromRecord):
 class ClaimsOut(_FromRecord):
     """How many claims an answer makes, how many of them cite a passage, and how many are supported by it.
 
-    `unsupported` lists the other claims, and `reasons` why each is not supported: because of its `words`, because `text`
-    is `nowhere` in the passages, or because the sentence `text` of a passage says the opposite (`denied`).
+    `unsupported` lists the other claims, and `reasons` why each is not supported: because of its `words`, because
+    `text` is `nowhere` in the passages, or because the sentence `text` of a passage says the opposite (`denied`).
     """
 
     class ReasonOut(_FromRecord):

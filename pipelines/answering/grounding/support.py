@@ -1,4 +1,4 @@
-"""Measures how well passages support a claim: by their words, by vectors where there is a model, and exactly.
+"""Measures how well passages support a claim: by words, vectors, and what can be looked up.
 
 Knows texts, words and vectors; no answer, no prompt and no HTTP. docs/citations.md has the method and its figures.
 """
