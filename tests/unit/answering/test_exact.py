@@ -135,7 +135,7 @@ def test_what_is_in_another_passage_moves_the_citation() -> None:
     assert not one.given[1].enough and one.added[2].enough
 
 
-def test_what_goes_on_about_something_that_is_nowhere_is_not_supported_either() -> None:
+def test_what_continues_about_a_name_that_is_nowhere_is_not_supported() -> None:
     text = "Run `tool watch` to serve the files of a folder. This serves the files of a folder."
     assert [one.supported for one in check(text)] == [False, False]
     assert [one.supported for one in check(text[49:])] == [True]
