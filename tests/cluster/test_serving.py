@@ -28,7 +28,12 @@ ROWS: list[tuple[str, ...]] = []
 @pytest.fixture(scope="module", autouse=True)
 def table(request: pytest.FixtureRequest) -> None:
     yield
-    head = ("what happened", "last 503 or wait over 1 s after", "longest wait", "how the questions ended")
+    head = (
+        "what happened",
+        "last question with a 503 or a wait 1 s longer began after",
+        "longest wait",
+        "how the questions ended",
+    )
     leave_table(request.config, "serving on several nodes, 8 clients", head, ROWS)
 
 
@@ -67,7 +72,7 @@ def test_dead_node_costs_at_most_two_seconds_of_503(tmp_path, asked, ends):
     with served_by_two(tmp_path) as cluster:
         lost, kept = cluster.workers
         with Load(cluster.url(kept), cluster.url(cluster.head.host.address), ask=asked) as load:
-            time.sleep(3)
+            time.sleep(10)
             killed = time.monotonic()
             cluster.workers[lost].kill()
             time.sleep(30)
@@ -100,7 +105,7 @@ def test_nightly_run_and_service_leave_each_other_resources(tmp_path):
 def test_answers_continue_while_the_head_is_down(tmp_path):
     with served_by_two(tmp_path) as cluster:
         with Load(*map(cluster.url, cluster.workers)) as load:
-            time.sleep(3)
+            time.sleep(10)
             killed = time.monotonic()
             cluster.nodes.head.kill()
             time.sleep(30)

@@ -232,9 +232,13 @@ class Load:
         return Counter(end for at, _, end, _ in self.ends if at >= since)
 
     def disturbed_s(self, since: float) -> float:
-        """Return the seconds from `since` to the last reply that was no answer or came a second late."""
-        bad = [at for at, took, end, _ in self.ends if at >= since and (end != ANSWER or took > 1)]
-        return max(bad, default=since) - since
+        """Return for how many seconds after `since` a question that began then could fail or be late.
+
+        Late is a second more than the longest wait before `since`, so a slow machine doesn't count as a disturbance.
+        """
+        late = 1 + max((took for at, took, _, _ in self.ends if at < since), default=0.0)
+        began = [at - took for at, took, end, _ in self.ends if at >= since and (end != ANSWER or took > late)]
+        return max([since, *began]) - since
 
     def median_s(self) -> float:
         return statistics.median(took for _, took, _, _ in self.ends)
