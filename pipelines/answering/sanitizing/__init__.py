@@ -1,4 +1,4 @@
-"""Sanitizing: what a model may see of a text, and what may leave of its answer.
+"""Sanitizing: limits the text that a model may see, and the text of its answer that may leave.
 
-stream composes the filters of an answer: invisible characters, Markdown and its links.
+`stream` composes the filters of an answer: invisible characters, and Markdown with its links.
 """

@@ -1,7 +1,7 @@
 """Tells which lines of a stream of Markdown are fenced code and which are raw HTML.
 
-Knows Markdown's blocks as markdown-it reads them; nothing of what stands in a line. A line is read with those before it
-that decide what it is, so that a text of any length costs a little for each line.
+This module knows Markdown's blocks as markdown-it parses them, but no inline syntax. Each line is parsed with only the
+earlier lines that determine its block, so the cost per line is small however long the text is.
 """
 
 from functools import lru_cache
@@ -13,20 +13,20 @@ from pipelines.page.parser import block_parser
 
 Block = Literal["fence", "html", "text"]
 
-# What is longer, or costs more to read, holds nothing that counts as code from there on.
-LONGEST_LINE, LONGEST_BLOCK = 2_000, 20_000  # characters; of a list or quote: what is kept of it, without its code
-FEW_LINES = 8  # of a block that are kept as they are; of a longer one those that decide
-# What reading the lines of one answer may cost, in characters, lines and cells of tables: about a second of a core.
+# After a longer line or block, or once parsing costs more than MOST_WORK, nothing counts as code anymore.
+LONGEST_LINE, LONGEST_BLOCK = 2_000, 20_000  # characters; for a list or quote, the kept part without its code
+FEW_LINES = 8  # a block of at most this many lines is kept whole; of a longer one only the decisive lines
+# The most work for parsing one answer, in characters, lines and table cells: about one second on one core.
 MOST_WORK, LINE_WORK, CELL_WORK = 2_000_000, 40, 8
 
 _PARSER = block_parser()
 _FENCES = ("```", "~~~")
-_NO_OUTERMOST = (" ", "\t", *"-*+>0123456789", "")  # a line that begins so may belong to the block before
-_BLANK = " \t>"  # of a line that is empty, in a quote too
+_NO_OUTERMOST = (" ", "\t", *"-*+>0123456789", "")  # a line that begins like this may belong to the previous block
+_BLANK = " \t>"  # characters of an empty line, also in a quote
 
 
 class _Open(NamedTuple):
-    """A block that a line is in: what it is, and its first line."""
+    """A block that contains a line: its type, level and first line."""
 
     type: str
     level: int
@@ -34,30 +34,30 @@ class _Open(NamedTuple):
 
 
 class BlockReader:
-    """Reads the text that has left, of which it keeps what decides how the outermost block may go on."""
+    """Reads the emitted text and keeps the part that determines how the outermost block may continue."""
 
     def __init__(self) -> None:
         self._text = ""
         self._line = 0  # where the last line begins in _text
-        self._marked = False  # _text has what begins a tag or a fence
-        self._inner = False  # the last line is code between two fences
-        self._work = 0  # that was done so far
+        self._marked = False  # _text may contain the start of a tag or a fence
+        self._inner = False  # the last line is code inside a fence
+        self._work = 0  # done so far
 
     def add(self, text: str) -> None:
-        """Take text that has left."""
+        """Add emitted text."""
         if len(self._text) <= LONGEST_BLOCK:
             self._text += text
             self._marked = self._marked or _is_marked(self._text[-len(text) - 2 :])
 
     @property
     def line(self) -> str:
-        """The last line, as far as it has left."""
+        """The last line, as far as it has been emitted."""
         return self._text[self._line :]
 
     def begin_line(self, head: str) -> Block:
-        """Return what a new line is in that begins with `head`: its marks, and all of it if it may be a fence."""
+        """Return the block of a new line that begins with `head`: its markers, or all of it if it may be a fence."""
         if self._inner and not any(fence in self.line for fence in _FENCES):
-            self._keep(self._text[: self._line])  # so that long code is not read again for each of its lines
+            self._keep(self._text[: self._line])  # so that long code isn't parsed again for each line
         is_long = len(self._text) - self._line > LONGEST_LINE
         self._line, self._inner = len(self._text), False
         if len(self._text) > LONGEST_BLOCK or self._work > MOST_WORK:
@@ -66,7 +66,7 @@ class BlockReader:
             if self._text.endswith("\n\n") and head[:1] not in _NO_OUTERMOST:
                 self._keep("")
                 self._line = 0
-            return "text"  # most lists have neither code nor tags, and need no reading of all their lines again
+            return "text"  # most lists have neither code nor tags, so their lines need not be parsed again
         if is_long:
             self._work = MOST_WORK + 1
             return "html"
@@ -76,7 +76,7 @@ class BlockReader:
         self._text, self._marked = text, _is_marked(text)
 
     def _read(self, text: str) -> Block:
-        """Return what the last line of `text` is in, which is kept as far as it decides about later lines."""
+        """Return the block of the last line of `text`; keep the part that determines the blocks of later lines."""
         lines = text.split("\n")
         now = len(lines) - 1
         self._work += len(text) + len(lines) * (LINE_WORK + CELL_WORK * max(line.count("|") for line in lines))
@@ -86,7 +86,7 @@ class BlockReader:
             if block.level == 0 and block.first == now:
                 self._keep("")
                 self._line = 0
-            if block.type == "fence" and "|" not in lines[block.first]:  # else a table, to some readers
+            if block.type == "fence" and "|" not in lines[block.first]:  # otherwise some renderers see a table
                 found, self._inner = "fence", block.first < now
             elif block.type in ("fence", "html_block"):
                 found = "html"
@@ -95,7 +95,7 @@ class BlockReader:
         return found
 
     def _shorten(self, lines: list[str], opened: tuple[_Open, ...]) -> None:
-        """Keep those lines that decide how the block goes on, if they make the same of the last one."""
+        """Keep only the decisive lines, provided that they parse to the same blocks for the last line."""
         now = len(lines) - 1
         before = _open_blocks("\n".join(lines), now - 1)
         kept = {now - 2, now - 1}
@@ -121,7 +121,7 @@ def _kinds(opened: tuple[_Open, ...]) -> list[tuple[str, int]]:
 
 
 def _open_blocks(text: str, line: int) -> tuple[_Open, ...]:
-    """Return the blocks that a line of a text is in, outermost first."""
+    """Return the blocks that contain a line, outermost first."""
     return tuple(
         _Open(token.type, token.level, token.map[0])
         for token in _parse(text)

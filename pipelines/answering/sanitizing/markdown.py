@@ -1,7 +1,7 @@
-"""Removes citations, links and raw HTML that do not belong there from a stream of Markdown.
+"""Removes invalid citations, foreign links and raw HTML from a stream of Markdown.
 
-Knows Markdown (CommonMark 0.31, GFM's autolinks) as text; no hits and no secrets. Text that it cannot tell apart yet is
-held, so that the chunks of the stream decide nothing.
+This module knows Markdown (CommonMark 0.31, GFM's autolinks) as text; it knows no hits and no secrets. Ambiguous text
+is held back, so the result doesn't depend on how the stream is chunked.
 """
 
 import re
@@ -14,8 +14,8 @@ from pipelines.answering.sanitizing.urls import AllowedURLs, hides_away, is_name
 from pipelines.text.phrases import read_table
 
 REMOVED = "(link removed)"
-LONGEST_TEXT = 500  # of the text of a link and of code in backticks, in characters
-DEEPEST = 3  # brackets in a link's text: an image that is a link, and one more
+LONGEST_TEXT = 500  # the longest link text and the longest code span, in characters
+DEEPEST = 3  # nested brackets in a link's text: an image inside a link, and one more
 
 _WORDS = "|".join(read_table(__name__)["cites"])
 # How models cite: [1], [1, 2], [^1], [#1], [Source 1], 【1】, 【1†source】, ［1］; "[#1](" begins the link of an issue.
@@ -33,7 +33,7 @@ _AUTOLINK = re.compile(r"<([a-z][a-z0-9+.-]{1,31}:[^<>\s]*)>", re.IGNORECASE)
 _DEFINITION = re.compile(r"\]:[ \t]*\n?[ \t]*(\S*)")
 _VALUE = re.compile(r"=\s*(\"[^\"]*\"|'[^']*'|[^\s>]+)")
 _LABEL = re.compile(r"(?<!\\)\[(?:[^\[\]\\]|\\.)*\Z")
-_NO_SCHEME = re.compile(r"[\w.+-]+::[^/\\&%]*")  # std::string: no link to any reader's software that it would follow
+_NO_SCHEME = re.compile(r"[\w.+-]+::[^/\\&%]*")  # std::string: no renderer makes a link of it that leads anywhere
 _ACTIVE = re.compile(
     r"</?(?:script|style|iframe|frame|object|embed|base|meta|link|form|svg|math)\b|[\s\"'/]on\w+\s*=", re.IGNORECASE
 )
@@ -41,12 +41,12 @@ _SCHEMELESS = re.compile(r"/[/\\]+(?:\[|[^/\\\s]*[.@:]\w)")
 
 
 class MarkdownFilter(MarkdownScanner):
-    """A streaming filter; `hits` is the highest citation number, `urls` are those that may stay."""
+    """A streaming filter; `hits` is the highest valid citation number, `urls` decides which URLs may stay."""
 
     def __init__(self, hits: int, urls: AllowedURLs, inside: bool = False) -> None:
         super().__init__(inside)
         self.hits, self.urls = hits, urls
-        self._balanced: list[str] = []  # texts of this construct whose backticks come in pairs, or are counted
+        self._balanced: list[str] = []  # parts of this construct with paired, or already counted, backticks
 
     def _construct(self, kind: str, begin: str) -> tuple[int, str]:
         always = {
@@ -70,7 +70,7 @@ class MarkdownFilter(MarkdownScanner):
     # -- code
 
     def _span(self, ticks: str) -> tuple[int, str]:
-        """Handle code in backticks, closed in the same line; other backticks are plain."""
+        """Handle a code span that closes on the same line; other backticks are plain text."""
         n = len(ticks)
         self._known(n)
         line = re.split(r"[\r\n]", self._text[n : n + LONGEST_TEXT], maxsplit=1)[0]
@@ -82,14 +82,14 @@ class MarkdownFilter(MarkdownScanner):
             return n, ticks
         code = line[: closing.start()]
         runs = {n, *map(len, _TICKS.findall(code))}
-        raw = "|" in code or self._left[-1:] == "`" or self._may_be_html(runs)  # a table's cells end code
+        raw = "|" in code or self._left[-1:] == "`" or self._may_be_html(runs)  # table cells end code spans
         self._ticks.update(runs if raw else ())
         taken = n + closing.end()
-        raw = raw or ("//" in code and bool(re.match(r"\w", self._text[taken:])))  # it may go on with a URL
+        raw = raw or ("//" in code and bool(re.match(r"\w", self._text[taken:])))  # a URL may continue after it
         return taken, ticks + self._inner(code, code=True, raw=raw) + ticks
 
     def _may_be_html(self, runs: Collection[int] = ()) -> bool:
-        """Return whether a reader may take code with `runs` of backticks for raw HTML, or for other text."""
+        """Return whether a renderer may take code with these backtick `runs` for raw HTML or other text."""
         begins = self._blocks.line.lstrip(BEFORE_FENCE).startswith("<")
         return self._raw or begins or not self._ticks.isdisjoint(runs) or MOST_TICKS in runs
 
@@ -101,7 +101,7 @@ class MarkdownFilter(MarkdownScanner):
         return filtered
 
     def _escape(self, _: str) -> tuple[int, str]:
-        """Handle a backslash, which keeps a backtick from beginning code, a tag or a target from being one."""
+        """Handle a backslash: it stops a backtick from opening code, and a tag or target from being one."""
         self._known(1)
         escaped = self._text[1:2]
         is_sure = escaped in ("<", "[", "]") and not (self._ticks or self._may_be_html())
@@ -145,13 +145,13 @@ class MarkdownFilter(MarkdownScanner):
         return taken, space + glue + label + ("" if image else self._show_target(target, label))
 
     def _show_target(self, target: str, label: str) -> str:
-        """Return the target of a link that may not be one, as text behind its label."""
+        """Return the target of a disallowed link as text to show after its label."""
         url = (target.split() or [""])[0].strip("<>")
         shown = self._as_text(url) if url not in label and self.urls.is_quoted(url, "") else ""
         return f" ({shown})" if shown else ""
 
     def _text_end(self, at: int) -> int | None:
-        """Return where the bracket that opens at `at` closes, None if it does not; the next character has come."""
+        """Return the position where the bracket at `at` closes, or None; waits for one more character after it."""
         depth = 0
         for n in range(at, min(len(self._text), at + LONGEST_TEXT)):
             char = self._text[n]
@@ -165,7 +165,7 @@ class MarkdownFilter(MarkdownScanner):
         return None
 
     def _target(self, at: int) -> str | None:
-        """Return the text in the parentheses that open at `at`; None if they do not close."""
+        """Return the text in the parentheses that open at `at`, or None if they don't close."""
         match = _TARGET.match(self._text[: at + LONGEST], at)
         if match is None:
             self._known(len(self._text), at + LONGEST)
@@ -173,17 +173,17 @@ class MarkdownFilter(MarkdownScanner):
         return match[1]
 
     def _loose_target(self, _: str) -> tuple[int, str]:
-        """Handle `](` of no link that was understood: a space keeps every reader from taking it for one."""
+        """Handle a `](` outside any recognized link: an added space keeps renderers from making a link of it."""
         if not self._code:
             return 2, "] ("
         target = self._target(1)
-        if target is None:  # code that goes on; a target in angle brackets may have spaces
+        if target is None:  # the code continues; a target in angle brackets may have spaces
             target = (self._text[2:LONGEST].split(maxsplit=1) or [""])[0].replace("<", "\\")
         is_held = self._tags_are_text and self.urls.holds(f"]({target}")
         return 2, "] (" if leads_away_in_code(target) and not is_held else "]("
 
     def _definition(self, _: str) -> tuple[int, str]:
-        """Handle `]:`, which defines a link where a line begins with its label; a label may have several lines."""
+        """Handle `]:`, which defines a link if the line starts with its label; a label may span lines."""
         if self._is_within_line():
             return 2, "]:"
         match = _DEFINITION.match(self._text[:LONGEST])
@@ -195,15 +195,15 @@ class MarkdownFilter(MarkdownScanner):
         return 2, "]:"
 
     def _is_within_line(self) -> bool:
-        """Return whether the bracket that closes here opened behind other text of the same line."""
+        """Return whether the bracket that closes here opened after other text on the same line."""
         line = self._blocks.line
         if not line.endswith(self._left.rpartition("\n")[2]):
-            return False  # more has left than is kept
+            return False  # more was emitted than is kept
         opened = _LABEL.search(line, max(0, len(line) - LONGEST))
         return bool(opened and line[: opened.start()].strip(BEFORE_FENCE))
 
     def _tag(self, _: str) -> tuple[int, str]:
-        """Handle `<`: a link in angle brackets, raw HTML, or a sign."""
+        """Handle `<`: an autolink, raw HTML, or a plain character."""
         self._known(2 if self._text.startswith("</") else 1)
         if not _TAG_BEGIN.match(self._text):
             return 1, "<" if self._tags_are_text or self._text[1:2] not in ("!", "?") else "< "
@@ -212,7 +212,7 @@ class MarkdownFilter(MarkdownScanner):
         tag = _TAG.match(window)
         if not (link or tag):
             self._known(len(self._text), LONGEST_TEXT)
-            return 1, "<" if self._tags_are_text else "< "  # a tag to no reader
+            return 1, "<" if self._tags_are_text else "< "  # no renderer sees a tag here
         if link and not self._tags_are_text:
             return link.end(), link[0] if self.urls.allow_target(link[1]) else self._show_autolink(link)
         return self._html(tag[0]) if tag else (1, "<")
@@ -228,8 +228,8 @@ class MarkdownFilter(MarkdownScanner):
         if self._tags_are_text:
             hides = any(hides_away(value) and not self.urls.is_quoted(value, "") for value in values)
             return (len(tag), REMOVED) if hides and not self.urls.holds(tag) else (1, "<")
-        names = _VALUE.sub("", tag)  # a URL may also stand where the name of an attribute belongs
-        # To some readers `<b a='<img>'=>` is no tag, but `<img>` in it is one.
+        names = _VALUE.sub("", tag)  # a URL may also occur in place of an attribute name
+        # Some renderers take only the `<img>` in `<b a='<img>'=>` for a tag.
         inert = "<" not in tag[1:] and not (_ACTIVE.search(tag) or leads_away_in_code(names))
         if inert and all(map(self.urls.allow_attribute, values)):
             return len(tag), tag
@@ -239,7 +239,7 @@ class MarkdownFilter(MarkdownScanner):
     # -- bare URLs
 
     def _token(self, *, with_tags: bool = False) -> str:
-        """Return all up to the next space or, without `with_tags`, tag: anything less may not be the end of a URL."""
+        """Return the text up to the next space or, without `with_tags`, the next tag; a URL may extend that far."""
         window = self._text[:LONGEST]
         token = "" if window[:1].isspace() else (window.split(maxsplit=1) or [""])[0]
         token = token if with_tags else token.partition("<")[0]
@@ -248,7 +248,7 @@ class MarkdownFilter(MarkdownScanner):
         return token
 
     def _bare(self, _: str = "", *, allowed: bool = False) -> tuple[int, str]:
-        """Handle a bare URL; with `allowed` it may stay if its origin is allowed."""
+        """Handle a bare URL; with `allowed`, it may stay if its origin is allowed."""
         token = self._token()
         url = url_of(token)
         if allowed and "\\" not in token and self.urls.allow_bare(url, token[len(url) :], code=self._code):
@@ -259,7 +259,7 @@ class MarkdownFilter(MarkdownScanner):
         return max(len(url), 1), REMOVED
 
     def _quoted(self) -> tuple[int, str] | None:
-        """Handle a URL that leads elsewhere, if a passage holds it: it is shown, and no link."""
+        """Handle a foreign URL that occurs in a passage: show it as text, not as a link."""
         run = self._token(with_tags=True)
         for url in (url_of(run), url_of(run.partition("[")[0])):  # a citation may follow without a space
             rest = run[len(url) :]
@@ -269,7 +269,7 @@ class MarkdownFilter(MarkdownScanner):
         return None
 
     def _as_text(self, url: str) -> str:
-        """Return a URL as no reader makes a link of it: in prose as code; "" where this can't be told."""
+        """Return a URL in a form that no renderer links, in prose as code; "" if that can't be guaranteed."""
         if self._code:
             return url if self._tags_are_text else ""
         defines = self._left.rstrip().endswith("]:")
@@ -279,7 +279,7 @@ class MarkdownFilter(MarkdownScanner):
         return f"`{url}`"
 
     def _url(self, begin: str) -> tuple[int, str]:
-        """Handle a scheme, which leads somewhere unless a space follows or it is a word of a name."""
+        """Handle a scheme: it begins a URL unless a space follows or it is part of a name."""
         scheme = begin.lower()
         self._known(len(scheme))
         after = self._text[len(scheme) : len(scheme) + 1]
@@ -295,14 +295,14 @@ class MarkdownFilter(MarkdownScanner):
         return is_name(scheme, token[len(scheme) :] + tag, self._left)
 
     def _slashes(self, begin: str) -> tuple[int, str]:
-        """Handle `//host` without a scheme; in code it is more often a comment."""
+        """Handle `//host` without a scheme; in code it is usually a comment."""
         if not _SCHEMELESS.match(self._token()) or (self._code and self._left[-1:] not in tuple("\"'(=")):
             return len(begin), begin
         return self._bare()
 
 
 def _expand(numbers: str, most: int) -> list[int]:
-    """Return `1, 3-5` as 1, 3, 4, 5; of ranges no more than `most`."""
+    """Return `1, 3-5` as 1, 3, 4, 5; ranges end at `most`."""
     expanded: list[int] = []
     for first, last, single in _RANGE.findall(numbers):
         expanded += [int(single)] if single else range(int(first), min(int(last), most) + 1)

@@ -1,6 +1,6 @@
-"""Splits a stream of Markdown into plain text and constructs, and holds the undecided.
+"""Splits a stream of Markdown into plain text and constructs, and holds back ambiguous text.
 
-Knows where a construct may begin and what is code; its subclass decides what becomes of a construct.
+This module knows where a construct may begin and which text is code; the subclass decides how to emit a construct.
 """
 
 import re
@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from pipelines.answering.sanitizing.blocks import BlockReader
 from pipelines.answering.sanitizing.urls import SCHEMES
 
-# Longest construct that is waited for, in characters; a longer one is made inert instead.
+# The longest construct to wait for, in characters; a longer one is made inert instead.
 LONGEST = 2000
 MOST_TICKS = 99  # backticks that may begin code
 
@@ -25,7 +25,7 @@ _TRIGGER = re.compile(
 _BEGINNINGS = "|".join(
     sorted({re.escape(begin[:n]) for begin in _BEGINS for n in range(1, len(begin))}, key=len, reverse=True)
 )
-# A possible beginning of a trigger, at the end of the text so far.
+# An incomplete trigger at the end of the text so far.
 _BEGUN = re.compile(
     rf"(?:[ \t]{{1,8}}!?|!|\]|(?<=ttp|tps|ftp|..;):|(?<![:\w/\\])/|(?<![A-Za-z0-9])(?:{_BEGINNINGS}))\Z", re.IGNORECASE
 )
@@ -35,34 +35,34 @@ _GLUES_RIGHT = re.compile(r"[\w/\\&#;@%+`-]|[.:]\S")
 
 
 class _Wait(Exception):
-    """More text must come before it is clear what this is."""
+    """More text is needed to interpret this."""
 
 
 class MarkdownScanner(ABC):
-    """Feeds the constructs of a stream to `_construct`. With `inside` all is code (the content of a code span)."""
+    """Passes the constructs of a stream to `_construct`; with `inside`, all text is code (from a code span)."""
 
     def __init__(self, inside: bool = False) -> None:
         self.inside = inside
-        self._text = ""  # not decided yet
-        self._left = ""  # what left last: enough to look behind
+        self._text = ""  # pending
+        self._left = ""  # the last emitted characters, for look-behind
         self._blocks = BlockReader()
         self._fenced = False  # the line is fenced code
-        self._raw = False  # the line is, or may be, within raw HTML
-        self._ticks: set[int] = set()  # lengths of the backticks in this paragraph that may begin or end code
+        self._raw = False  # the line is, or may be, raw HTML
+        self._ticks: set[int] = set()  # lengths of backtick runs in this paragraph that may open or close code
         self._line_begins = True
         self._cut = False
         self._final = False
 
     def feed(self, text: str) -> str:
-        """Return the text that may leave now that `text` has come."""
+        """Add `text` and return the text that can be emitted now."""
         out: list[str] = []
-        for begin in range(0, len(text), LONGEST) or (0,):  # so that what is held is short, however long a delta is
+        for begin in range(0, len(text), LONGEST) or (0,):  # keeps the pending text short, however long a delta is
             self._text += text[begin : begin + LONGEST]
             self._decide(out)
         return "".join(out)
 
     def _decide(self, out: list[str]) -> None:
-        """Add the text that may leave to `out`."""
+        """Append the text that can be emitted to `out`."""
         try:
             while self._text:
                 out.append(self._leave(*self._next()))
@@ -70,7 +70,7 @@ class MarkdownScanner(ABC):
             pass
 
     def close(self) -> str:
-        """Return the rest, as no more text comes."""
+        """Return the rest, after the end of the text."""
         self._final = True
         return self.feed("")
 
@@ -85,7 +85,7 @@ class MarkdownScanner(ABC):
         return out
 
     def _next(self) -> tuple[int, str]:
-        """Return how many characters are decided, and the text that leaves for them. Raises _Wait."""
+        """Return how many characters are decided, and the text to emit for them. Raises _Wait."""
         if self._cut:
             return self._separate()
         if self._line_begins and not self.inside:
@@ -108,7 +108,7 @@ class MarkdownScanner(ABC):
         return plain, self._text[:plain]
 
     def _separate(self) -> tuple[int, str]:
-        """Separate the texts on both sides of a removal, which must not become one."""
+        """Separate the texts on both sides of a removal, so that they don't merge."""
         if self._text in (".", ":") and not self._final:
             raise _Wait
         self._cut = False
@@ -116,22 +116,25 @@ class MarkdownScanner(ABC):
 
     @abstractmethod
     def _construct(self, kind: str, begin: str) -> tuple[int, str]:
-        """Return what becomes of a construct of `kind` (a group of _TRIGGER) that starts with `begin`."""
+        """Return the length of a construct and its replacement.
+
+        `kind` is a group of _TRIGGER; the construct starts with `begin`.
+        """
 
     def _known(self, end: int, longest: int = LONGEST) -> None:
-        """Raise _Wait if a construct that reaches `end` of the text so far may still be completed."""
+        """Raise _Wait if a construct that reaches `end` of the text so far may still continue."""
         if end >= len(self._text) and not self._final and len(self._text) < longest:
             raise _Wait
 
     @property
     def _tags_are_text(self) -> bool:
-        """Whether this is code to every reader, which shows its tags."""
+        """Whether every renderer shows this as code, so that its tags are text."""
         return self._code and not self._raw
 
     # -- lines
 
     def _line(self) -> tuple[int, str]:
-        """Handle the beginning of a line, which may begin or end code."""
+        """Handle the beginning of a line, which may open or close a code block."""
         line = re.split(r"[\r\n]", self._text[:LONGEST], maxsplit=1)[0]
         ended = len(line) < len(self._text[:LONGEST])
         at = len(line) - len(line.lstrip(BEFORE_FENCE))
@@ -141,7 +144,7 @@ class MarkdownScanner(ABC):
         if not ended and (fence or at + run == len(line)):
             self._known(len(self._text))
         if not line.strip() and not (self._left[-1:] == "\r" and self._text[0] == "\n"):
-            self._ticks.clear()  # a paragraph ends, and with it what its backticks may begin
+            self._ticks.clear()  # a paragraph ends, and with it any open code span
         block = self._blocks.begin_line(line if fence else line[: at + 1])
         known = ended or self._final or not fence
         self._fenced, self._raw = known and block == "fence", not known or block == "html"

@@ -1,6 +1,6 @@
-"""Filters what leaves the server of a language model's answer, while it streams.
+"""Filters a language model's answer while it streams, before it leaves the server.
 
-Knows text only: no hits, no prompts, no model and no HTTP.
+This module knows only text: no hits, prompts, models or HTTP.
 """
 
 from collections.abc import Collection, Iterable
@@ -11,7 +11,7 @@ from pipelines.text.cleaning import clean_for_reader
 
 
 def sanitize(text: str, hits: int, origins: Collection[str], passages: Iterable[str] = ()) -> str:
-    """Return what may leave of a whole `text`; see AnswerSanitizer."""
+    """Return the sanitized form of a complete `text`; see AnswerSanitizer."""
     sanitizer = AnswerSanitizer(hits, origins, passages)
     return sanitizer.feed(text) + sanitizer.close()
 
@@ -22,14 +22,14 @@ class AnswerSanitizer:
     - `[n]` beyond 1..`hits` is removed, with the space before it; `[1, 7]` and `[1-3]` become `[1]` and `[1][2][3]`,
       `【1】`, `[^1]` and `[Source 1]` become `[1]`.
       Code, fenced or in backticks, keeps its brackets.
-    - Links lead to `origins` (`https://docs.ray.io`: scheme, host and port). A URL that leads elsewhere and stands
-      letter for letter in one of `passages` stays as text: in code as it is, in prose as code, which no reader's
-      software makes a link of. Any other is removed, but for loopback hosts in code: a Markdown link keeps its text, a
-      bare URL becomes `(link removed)`. Of an image that leads elsewhere the alternative text stays, of a raw HTML tag
-      that leads elsewhere or runs something nothing.
-    - Invisible characters are removed; joiners and the emoji selector stay, as scripts and emoji need them.
+    - Links may lead only to `origins` (`https://docs.ray.io`: scheme, host and port). A URL that leads elsewhere stays
+      as text if it occurs verbatim in one of `passages`: unchanged in code, and as code in prose, where no renderer
+      links it. Other URLs are removed, except loopback hosts in code: a Markdown link keeps its text, and a bare URL
+      becomes `(link removed)`. An image that leads elsewhere leaves its alternative text; a raw HTML tag that leads
+      elsewhere or runs code leaves nothing.
+    - Invisible characters are removed; joiners and the emoji selector stay, since scripts and emoji need them.
 
-    Plain words leave with the delta they came in; only what may begin something else is held.
+    Plain words are emitted with their delta; only text that may begin a construct is held back.
     """
 
     def __init__(self, hits: int, origins: Collection[str], passages: Iterable[str] = ()) -> None:
@@ -37,9 +37,9 @@ class AnswerSanitizer:
         self._markdown = MarkdownFilter(hits, AllowedURLs(own, tuple(map(clean_for_reader, passages))))
 
     def feed(self, delta: str) -> str:
-        """Return the text that may leave now that `delta` has come."""
+        """Add `delta` and return the text that can be emitted now."""
         return self._markdown.feed(clean_for_reader(delta))
 
     def close(self) -> str:
-        """Return the rest, as no more text comes."""
+        """Return the rest, after the end of the text."""
         return self._markdown.close()

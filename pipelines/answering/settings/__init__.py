@@ -1,7 +1,7 @@
 """The settings of answers: every setting with its limits, its default and its checks, grouped by step.
 
-The service and the jobs read them, each from its own environment, and get the same answers. A default that a
-constructor has too is declared by the constructor's value object. Makes no step (see the factory).
+The service and the jobs read them, each from its own environment, and give the same answers. If a constructor has the
+same default, the constructor's value object declares it. This package makes no steps (see the factory).
 """
 
 from pipelines.answering.settings.agents import EXTRACTIVE, AgentSettings

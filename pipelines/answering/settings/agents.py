@@ -1,4 +1,4 @@
-"""An agent's language model, as settings."""
+"""Declares the settings of an agent and its language model."""
 
 from typing import Annotated, Final, Literal
 
@@ -9,13 +9,13 @@ from pipelines.llm.client import LLMSettings
 from pipelines.records import VERIFIED
 
 EXTRACTIVE = ExtractiveAgent.name
-# How answers come about; auto: as the trial of the model recommends, else written.
+# The form of answers. "auto" follows the trial of the model; without a trial, answers are written.
 FormSetting = Literal["auto", "written", "full", "summary", "quoted"]
 AUTO: Final = "auto"
 
 
 class AgentSettings(LLMSettings):
-    """An agent and the language model behind it, with how that is called."""
+    """An agent, its language model, and the options for calling the model."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,4 +1,4 @@
-"""The settings of answers, with the checks of those that belong together."""
+"""Collects all settings of answers and checks the ones that depend on each other."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,15 +36,15 @@ Home = Annotated[Path, AfterValidator(_check_home)]
 
 
 class AnswerSettings(BaseModel):
-    """How answers are made. The defaults answer without any language model."""
+    """The settings of answers. The defaults work without a language model."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     collection: str = ""  # for questions that name none; "": the only collection
-    home: Home = Path()  # of BM25 folders and downloaded models
-    # Characters of a question
+    home: Home = Path()  # the folder of BM25 files and downloaded models
+    # In characters
     longest_question: Annotated[int, Field(ge=100, le=100_000)] = EngineSettings().longest_question
-    agents: list[AgentSettings] = []  # language models, in the order in which they stand in for each other
+    agents: list[AgentSettings] = []  # language models, in the order of fallback
 
     retrieval: RetrievalChoices = RetrievalChoices()
     fusion: FusionSettings = FusionSettings()
@@ -89,7 +89,7 @@ class AnswerSettings(BaseModel):
         return self
 
     def _agent_names(self) -> Iterator[tuple[str, str]]:
-        """Yield every setting that names an agent, with the name."""
+        """Yield every setting that names an agent, with that name."""
         router = self.router
         named = {
             "router.default": router.default,
@@ -102,12 +102,12 @@ class AnswerSettings(BaseModel):
 
 
 def describe_errors(error: ValidationError, model: Any = AnswerSettings) -> str:
-    """Describe what is wrong, setting by setting; `model` has the settings. Values of keys are not shown."""
+    """Describe the errors by setting, without the values of keys; `model` declares the settings."""
     return describe_mistakes(error, model, lambda path: f"setting {path}")
 
 
 def without_models(settings: AnswerSettings) -> AnswerSettings:
-    """Return the settings of answers that no language model takes part in: they are extractive."""
+    """Return the settings for answers without a language model, which are extractive."""
     return change(
         settings,
         {
@@ -121,9 +121,9 @@ def without_models(settings: AnswerSettings) -> AnswerSettings:
 
 
 def all_agents(settings: AnswerSettings) -> list[AgentSettings]:
-    """Return the agents, none if `llm.off`; the one of `llm.model` comes first, as "llm".
+    """Return the agents, or none if `llm.off`; the agent of `llm.model` comes first, named "llm".
 
-    `llm.context_seconds` and `llm.form` hold for those that do not set them themselves.
+    `llm.context_seconds` and `llm.form` apply to agents that don't set them.
     """
     common = {"context_seconds": settings.llm.context_seconds, "form": settings.llm.form}
     agents = [] if settings.llm.off else _agents(settings)

@@ -1,7 +1,7 @@
-"""The names of settings: `group.name`, and the ways to write them.
+"""Defines the names of settings, `group.name`, and the ways to write them.
 
-`RAYDEX_LLM__MODEL` in the environment is `llm.model`; one underscore does too, also in the name of a flat value. Knows
-no setting.
+`RAYDEX_LLM__MODEL` in the environment is `llm.model`. A single underscore works too, also in the name of a flat value.
+This module knows no particular setting.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 PREFIX = "raydex_"
-# Variables that stand in for another one that is not set.
+# Variables that serve as fallbacks for other variables.
 STAND_INS = {"openai_base_url": "raydex_embedding__url", "openai_api_key": "raydex_embedding__key"}
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -30,14 +30,14 @@ def groups_of(model: type[BaseModel]) -> dict[str, type[SettingsGroup]]:
 
 
 def full_name(name: str, model: type[BaseModel]) -> str:
-    """Return the full name, `group.name`, of a setting of `model`; `name` itself if it is of no group."""
+    """Return the full name `group.name` of a setting of `model`, or `name` itself if it has no group."""
     groups = groups_of(model)
     group, _, field = name.partition("_")
     return f"{group}.{field}" if group in groups and field in groups[group].model_fields else name
 
 
 def nest(values: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Return values by name, those of groups in a dict each; of two for one setting the later counts."""
+    """Return values by name, with a dict for each group; of two values for one setting, the later one wins."""
     nested: dict[str, Any] = {}
     for name, value in values.items():
         new = full_name(name, model)
@@ -60,7 +60,7 @@ def _as_dict(group: Any) -> dict[str, Any]:
 
 
 def rename_variables(variables: Mapping[str, str | None], model: type[BaseModel]) -> dict[str, str | None]:
-    """Return environment variables, in lower case, under the names that pydantic reads the settings of `model` from."""
+    """Return lower-case environment variables under the names from which pydantic reads the settings of `model`."""
     renamed: dict[str, str | None] = {}
     for variable, value in variables.items():
         name = variable.removeprefix(PREFIX)
@@ -71,12 +71,12 @@ def rename_variables(variables: Mapping[str, str | None], model: type[BaseModel]
 
 
 def variable_of(name: str) -> str:
-    """Return the environment variable of a setting."""
+    """Return the name of a setting's environment variable."""
     return (PREFIX + name.replace(".", "__")).upper()
 
 
 def flatten(values: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Return values of settings of `model` by their full names, of dicts for groups."""
+    """Return the values in dicts of groups by their full names, as settings of `model`."""
     groups, flat = groups_of(model), dict[str, Any]()
     for name, value in values.items():
         flat |= {f"{name}.{key}": one for key, one in value.items()} if name in groups else {name: value}
@@ -84,7 +84,7 @@ def flatten(values: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]
 
 
 def change(settings: Settings, values: Mapping[str, Any]) -> Settings:
-    """Return `settings` with other values, by their full names; they are not checked."""
+    """Return `settings` with other values, given by their full names; the values are not validated."""
     updates: dict[str, Any] = {}
     for name, value in values.items():
         group, _, field = name.partition(".")

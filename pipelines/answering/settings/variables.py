@@ -1,6 +1,6 @@
-"""Reads settings from the environment, for entry points: nothing else in pipelines looks at it.
+"""Reads settings from the environment for entry points; other modules in pipelines never read it.
 
-variables.yaml lists the variables RAYDEX_… that other parts read, so that one which nothing reads is named.
+variables.yaml lists the RAYDEX_… variables that other parts of the code read, so that unknown ones can be reported.
 """
 
 import functools
@@ -28,7 +28,7 @@ SERVICE, OTHERS = tuple(_TABLE["service"]), tuple(_TABLE["others"])
 
 
 class _Variables(EnvSettingsSource):
-    """The environment's variables, by the names that pydantic reads."""
+    """The environment's variables, under the names that pydantic reads."""
 
     def __init__(self, settings: type[BaseSettings]) -> None:
         super().__init__(settings)
@@ -36,7 +36,7 @@ class _Variables(EnvSettingsSource):
 
 
 class FromVariables(BaseSettings):
-    """Settings that the constructor does not get come from variables: `RAYDEX_RETRIEVAL__LEG_DEPTH` and so on."""
+    """Settings from environment variables like `RAYDEX_RETRIEVAL__LEG_DEPTH`; constructor arguments override them."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX.upper(), env_nested_delimiter="__", populate_by_name=True, hide_input_in_errors=True
@@ -49,12 +49,12 @@ class FromVariables(BaseSettings):
         init_settings: PydanticBaseSettingsSource,
         **_: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return where values come from, the first one before the others."""
+        """Return the sources of values, the one with the highest priority first."""
         return init_settings, _Variables(settings_cls)
 
 
 def explain_not_json(error: SettingsError, variables: Mapping[str, str]) -> str:
-    """Return which variable holds no JSON where a setting of several values needs it, without its value."""
+    """Return a message that names the variable whose value should be JSON but isn't, without its value."""
     name = str(error).partition('"')[2].partition('"')[0]
     given = [one for one in variables if one.lower().startswith(PREFIX) and _flat(one) == _flat(PREFIX + name)]
     called = given[0] if given else variable_of(name)
@@ -69,7 +69,7 @@ def names_of(model: type[BaseModel]) -> list[str]:
 
 
 def unread_variables(variables: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line about each variable RAYDEX_… that nothing reads, with the name that was probably meant."""
+    """Yield a line for each RAYDEX_… variable that nothing reads, with the name that was probably meant."""
     known = {_flat(variable_of(name)): variable_of(name) for name in (*names_of(AnswerSettings), *SERVICE, *OTHERS)}
     groups = {variable_of(name.partition(".")[0]) for name in (*names_of(AnswerSettings), *SERVICE) if "." in name}
     for variable in sorted(variables):
@@ -83,7 +83,7 @@ def unread_variables(variables: Mapping[str, str]) -> Iterator[str]:
 
 
 def warn_of_unread(variables: Mapping[str, str]) -> None:
-    """Log one warning for each variable RAYDEX_… that nothing reads, once in a process."""
+    """Log a warning for each RAYDEX_… variable that nothing reads, once per process."""
     for line in unread_variables(variables):
         _warn_once(line)
 
@@ -94,5 +94,5 @@ def _warn_once(line: str) -> None:
 
 
 def _flat(variable: str) -> str:
-    """Return the name of a variable with one underscore before the name in a group, as both spellings are read."""
+    """Return a variable's name with a single underscore after the group, since both spellings are read."""
     return variable.lower().replace("__", "_")

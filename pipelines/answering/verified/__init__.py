@@ -1,1 +1,1 @@
-"""Verified answers: what a person wrote is given to questions that mean the same."""
+"""Verified answers: an answer that a person wrote is given to questions that mean the same."""

@@ -1,7 +1,7 @@
-"""Finds the verified answer to a question: one that a person wrote, whose sections are as they were.
+"""Finds the verified answer to a question: written by a person, with unchanged sections.
 
-Reads the answers of a collection once and again when they or the index have changed, so that a question to a collection
-without any costs nothing. Knows no step of the engine and no HTTP.
+The answers of a collection are read once, and again when they or the index change, so a question to a collection
+without verified answers costs nothing. This module knows no step of the engine and no HTTP.
 """
 
 import asyncio
@@ -20,15 +20,15 @@ from pipelines.records import Filters, Hit, Index
 from pipelines.store import Store
 from pipelines.store.collections.verified import VerifiedAnswer
 
-# An answer that was written meanwhile is given after this many seconds at most; what is given was checked just before.
+# A new answer takes effect after at most this many seconds; a match is checked again right before it is given.
 CHECK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedMatch:
-    """The verified answer to a question: its sanitized text, whose `[n]` is the n-th of `hits`, the sections.
+    """The verified answer to a question: its sanitized text, in which `[n]` cites the n-th of `hits`, its sections.
 
-    `question` is the wording that means the same, `similarity` the cosine of the two.
+    `question` is the wording that means the same, and `similarity` is the cosine of the two questions.
     """
 
     id: int
@@ -43,10 +43,11 @@ _Snapshot = KnownWordings[VerifiedAnswer]
 
 
 class VerifiedFinder:
-    """The verified answers of all collections. `embed` gives vectors of questions by the model of a collection.
+    """Finds the verified answers of all collections; `embed` embeds questions with a collection's model.
 
-    `collection` is used where a question names none ("": the default or only one). A question gets the answer to a
-    wording from `similarity` on, the cosine of their vectors. The store is asked for news every `check_s` seconds.
+    `collection` is the default for questions that name none ("": the default or only one). A question gets the answer
+    to a wording if the cosine of their vectors is at least `similarity`. The store is checked for changes every
+    `check_s` seconds.
     """
 
     def __init__(
@@ -64,9 +65,9 @@ class VerifiedFinder:
     async def find(
         self, question: str, collection: str | None = None, filters: Filters = Filters(), version: str | None = None
     ) -> VerifiedMatch | None:
-        """Return the verified answer to a question, if there is one. Raises as the store and the embedder do.
+        """Return the verified answer to a question, or None. Raises the errors of the store and the embedder.
 
-        `filters` keep its sections, and none is of another `version` than that of the reader's page.
+        Its sections must pass `filters`, and none may have a `version` other than the reader's page.
         """
         name = collection or self._collection
         snapshot = await self._snapshot(name, self._check_s)
@@ -77,7 +78,7 @@ class VerifiedFinder:
         return match if now is snapshot else await self._match(now, question, filters, version)
 
     async def _snapshot(self, name: str, most_age_s: float) -> _Snapshot:
-        """Return the snapshot of a collection, read or checked at most that many seconds ago."""
+        """Return the snapshot of a collection, read or checked at most `most_age_s` seconds ago."""
         checked, snapshot = self._snapshots.get(name, (0.0, None))
         if snapshot is not None and time.monotonic() - checked < most_age_s:
             return snapshot
@@ -86,7 +87,7 @@ class VerifiedFinder:
         return snapshot
 
     def _read(self, name: str, before: _Snapshot | None) -> _Snapshot:
-        """Return the newest snapshot, which is the one `before` if nothing has changed."""
+        """Return the newest snapshot, or the one `before` if nothing has changed."""
         index = self._store.live_index(name or choose_collection(self._store.collections()))
         mark = self._store.verified_mark(index.collection)
         if before and before.is_of(index, mark):
@@ -114,7 +115,7 @@ class VerifiedFinder:
 def given_answers(
     store: Store, index: Index, answers: Iterable[VerifiedAnswer]
 ) -> list[tuple[VerifiedAnswer, tuple[Hit, ...]]]:
-    """Return the answers that may be given, each with its sections: none is retired, no section has changed."""
+    """Return the answers that may be given, each with its sections: not retired, and no section changed."""
     active = [answer for answer in answers if not answer.retired]
     sources = {section.source for answer in active for section in answer.sections}
     now = find_sections(store, index, sources) if sources else {}

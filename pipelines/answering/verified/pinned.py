@@ -1,6 +1,6 @@
-"""Finds the section that a collection's file pins to a question and to those that mean the same.
+"""Finds the section that a collection's file pins to a question and to others that mean the same.
 
-Reads the pinned sections once for each revision of an index. Knows no step of the engine and no HTTP.
+The pinned sections are read once per revision of an index. This module knows no step of the engine and no HTTP.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pipelines.store import Store
 
 
 class PinnedFinder:
-    """The pinned sections of all collections; `embed` and `similarity` as for VerifiedFinder."""
+    """Finds the pinned sections of all collections; `embed` and `similarity` work as in VerifiedFinder."""
 
     def __init__(self, store: Store, embed: CollectionEmbed, similarity: float = SIMILAR) -> None:
         self._store, self._embed, self._similarity = store, embed, similarity
@@ -25,9 +25,10 @@ class PinnedFinder:
     async def find(
         self, question: str, index: Index, filters: Filters = Filters(), version: str | None = None
     ) -> Hit | None:
-        """Return the section pinned to a question in `index`, whole as its `context`, if there is one.
+        """Return the section pinned to a question in `index`, with its whole text as `context`, or None.
 
-        `filters` keep it, and it is of no other `version` than the reader's page. Raises as store and embedder do.
+        It must pass `filters` and may not have a `version` other than the reader's page. Raises the errors of the store
+        and the embedder.
         """
         said: Any = index.rules.get("pinned")
         if not said:

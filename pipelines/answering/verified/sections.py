@@ -1,6 +1,6 @@
-"""Reads the sections of an index that answers rest on, and tells whether they have changed.
+"""Reads the sections of an index that answers rely on, and tells whether they have changed.
 
-Knows chunks; no answer.
+This module knows chunks, not answers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,10 +14,10 @@ from pipelines.store.collections.verified import PinnedSection
 
 
 def read_sections(chunks: Iterable[Hit], sources: Iterable[str]) -> dict[str, Hit]:
-    """Return each of `sources` that the chunks hold as one hit, with the whole section as its `context`.
+    """Return each of `sources` found in the chunks as one hit, with the whole section as its `context`.
 
-    A source (`url#anchor` or `url`) is the section itself, without its subsections; where it has no text of its own,
-    those below it. An anchor may be escaped as browsers do.
+    A source (`url#anchor` or `url`) means the section itself, without its subsections; if it has no text of its own, it
+    means its subsections. An anchor may be percent-encoded, as browsers do.
     """
     known, found = list(chunks), {}
     for source in sources:
@@ -32,29 +32,29 @@ def read_sections(chunks: Iterable[Hit], sources: Iterable[str]) -> dict[str, Hi
 
 
 def find_sections(store: Store, index: Index, sources: Iterable[str]) -> dict[str, Hit]:
-    """Return each of `sources` that an index holds, as `read_sections` does."""
+    """Return each of `sources` that an index contains, like `read_sections`."""
     wanted = list(sources)
     return read_sections(store.chunks_of_pages(index.id, {source.partition("#")[0] for source in wanted}), wanted)
 
 
 def section_hash(section: Hit) -> str:
-    """Return the hash of what a section says: its heading and its text, however that was cut and spaced."""
+    """Return the hash of a section's heading and text, independent of chunking and whitespace."""
     heading = section.headings[-1] if section.headings else ""
     return digest("".join(heading.split()), "".join(plain_text(section.passage).split()))
 
 
 def pin(source: str, section: Hit) -> PinnedSection:
-    """Return a section as it is now."""
+    """Return a record of a section as it is now."""
     return PinnedSection(source, section_hash(section), plain_text(section.passage))
 
 
 def changed_sections(pinned: Iterable[PinnedSection], now: Mapping[str, Hit]) -> list[str]:
-    """Return the sources whose section says something else now, or is gone."""
+    """Return the sources whose section has changed or is gone."""
     return [one.source for one in pinned if one.source not in now or section_hash(now[one.source]) != one.text_hash]
 
 
 def are_kept(sections: Sequence[Hit], filters: Filters, version: str | None = None) -> bool:
-    """Return whether `filters` keep every one of these sections, and none is of another version than `version`."""
+    """Return whether all sections pass `filters` and none has a version other than `version`."""
     return all(
         (not filters.tags or not set(filters.tags).isdisjoint(hit.tags))
         and filters.version in (None, hit.version)

@@ -1,7 +1,7 @@
-"""Tells whether two questions mean the same, so that the answer to one may be given to the other.
+"""Decides whether two questions mean the same, so that one's answer may be given to the other.
 
-Vectors alone do not tell "read" from "write" nor 2.9 from 2.10: what must not differ is compared word by word. Knows
-two questions and the cosine of their vectors; `benchmarks/verified.py` measures it.
+Vectors can't tell "read" from "write" or 2.9 from 2.10, so the decisive differences are checked word by word. This
+module knows two questions and the cosine of their vectors; `benchmarks/verified.py` measures it.
 """
 
 import re
@@ -13,8 +13,9 @@ from pipelines.answering.grounding.words import content_words, words_of, words_s
 from pipelines.lexical import name_parts
 from pipelines.text.phrases import read_table
 
-# Least cosine, and least share of each question's content words that the other has too. Chosen on the questions of
-# odd place in benchmarks/questions/same-meaning.jsonl and checked on the others: docs/feedback.md has the table.
+# The least cosine, and the least share of each question's content words that the other has too. Chosen on the
+# odd-numbered questions of benchmarks/questions/same-meaning.jsonl and checked on the others: docs/feedback.md has the
+# table.
 SIMILAR, SHARED_WORDS = 0.89, 0.66
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -23,10 +24,10 @@ _NAME = re.compile(
     r"|\b[A-Z]{2,}\w*|(?<=[a-z,] )[A-Z][a-z]+"
 )
 _NEGATIONS = frozenset(["not", "no", "never", "none", "nor", "neither", "cannot", "without", "except", "unless"])
-# Endings that are no words: of "what's" and "node's", and of "CPUs".
+# Endings that aren't words: in "what's" and "node's", and in "CPUs".
 _ENDING = re.compile(r"(?<=\w)['’](?:s|re|ll|ve|d|m)\b|(?<=[A-Z]{2})s\b")
 _ASKING = words_of("explain describe define please")
-# What stands on either side of one of these must not change sides: "text to date" is not "date to text".
+# Words on either side of one of these must not change sides: "text to date" is not "date to text".
 _SIDES = ("to", "from", "before", "after", "in", "on", "than", "as")
 _WAYS = (["how"], ["way"])
 _COUNTED = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -49,10 +50,10 @@ _SYNONYMS = [words_of(" ".join(group)) for group in _pairs("synonyms")]
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What must not differ between two questions, read off their words.
+    """The parts of a question that must match for two questions to mean the same.
 
-    `names` are the code names and abbreviations, each with its parts; `sides` are the content words before and
-    after a preposition.
+    `names` are code names and abbreviations, each with its parts; `sides` are the content words before and after a
+    preposition.
     """
 
     words: frozenset[str]
@@ -83,7 +84,7 @@ class Meaning:
 
 
 def may_mean_same(one: Meaning, other: Meaning, shared: float = SHARED_WORDS) -> bool:
-    """Return whether nothing speaks against two questions meaning the same, whatever their vectors say."""
+    """Return whether two questions may mean the same, judging by their words, not their vectors."""
     return (
         one.numbers == other.numbers
         and one.negated == other.negated
@@ -96,18 +97,18 @@ def may_mean_same(one: Meaning, other: Meaning, shared: float = SHARED_WORDS) ->
 
 
 def wording_key(question: str) -> str:
-    """Return a question without differences of case, blanks and the marks at its end."""
+    """Return a question normalized in case, whitespace and final punctuation."""
     return " ".join(question.lower().split()).rstrip(" ?!.…")
 
 
 def _kind_of(words: Sequence[str]) -> str:
-    """Return the first kind with a phrase that the question holds, or begins with; else ""."""
+    """Return the first kind with a phrase that the question contains, or begins with; otherwise ""."""
     said = f" ^ {' '.join(words)} "
     return next((kind for kind, phrases in _KINDS.items() if any(phrase in said for phrase in phrases)), "")
 
 
 def _sides_of(words: Sequence[str]) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
-    """Yield each word of _SIDES with the content words before and after its first place; "how to" is none."""
+    """Yield each word of _SIDES with the content words before and after its first occurrence, except in "how to"."""
     plain = [{"into": "to", "onto": "to"}.get(word, word) for word in words]
     for side in _SIDES:
         places = [n for n, word in enumerate(plain) if word == side and (side != "to" or plain[n - 1 : n] not in _WAYS)]
@@ -117,7 +118,7 @@ def _sides_of(words: Sequence[str]) -> Iterator[tuple[str, frozenset[str], froze
 
 
 def _named(name: str) -> tuple[str, frozenset[str]]:
-    """Return a code name in lower case and the terms of its parts."""
+    """Return a code name in lower case, and the terms of its parts."""
     plain = name.strip("`-")
     split = [part for word in re.findall(r"[\w.]+", plain) for part in name_parts(word) or (word,)]
     parts = {term for part in split for term in words_of(part)}
@@ -125,7 +126,7 @@ def _named(name: str) -> tuple[str, frozenset[str]]:
 
 
 def _same_names(one: Meaning, other: Meaning) -> bool:
-    """Return whether each name of either question is in the other, whole or in parts (`read_csv`: "read csv")."""
+    """Return whether each name in either question occurs in the other, whole or in parts (`read_csv`: "read csv")."""
     compound = [{name for name, parts in each.names if len(parts) > 1} for each in (one, other)]
     return _names_in(one, other) and _names_in(other, one) and (not all(compound) or compound[0] == compound[1])
 
@@ -135,7 +136,7 @@ def _names_in(one: Meaning, other: Meaning) -> bool:
 
 
 def _crossed(one: Meaning, other: Meaning) -> bool:
-    """Return whether words have changed sides of a preposition."""
+    """Return whether words have changed sides around a preposition."""
     return any(
         word == same and (after & others_before - others_after) and (others_after & before - after)
         for word, before, after in one.sides
@@ -144,20 +145,20 @@ def _crossed(one: Meaning, other: Meaning) -> bool:
 
 
 def _opposed(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether one has a word and the other its opposite, which the first one lacks."""
+    """Return whether one question has a word and the other has its opposite, which the first one lacks."""
     pairs = [*_OPPOSITES, *((b, a) for a, b in _OPPOSITES)]
     return any((a <= one and b <= other - one) or (a <= other and b <= one - other) for a, b in pairs)
 
 
 def _same_content(one: Meaning, other: Meaning, shared: float) -> bool:
-    """Return whether each has `shared` of the other's content words, and no word in place of another one."""
+    """Return whether each question has a `shared` part of the other's content words, and no word is replaced."""
     only, others = _missing(one, other), _missing(other, one)
     least = min(_share(one.content, only, others), _share(other.content, others, only))
     return least >= shared and not _replaced(only, others)
 
 
 def _missing(one: Meaning, other: Meaning) -> frozenset[str]:
-    """Return the content words of one that the other lacks, also in two words for one ("shut down", "shutdown")."""
+    """Return the content words of one question that the other lacks, even as two words ("shut down", "shutdown")."""
     joined = [word for word in other.words if _is_joined(word, one.words, 1)]
     return frozenset(
         word
@@ -168,18 +169,18 @@ def _missing(one: Meaning, other: Meaning) -> frozenset[str]:
 
 
 def _is_joined(word: str, words: frozenset[str], least: int) -> bool:
-    """Return whether `word` is two of `words` in one, each of at least so many letters."""
+    """Return whether `word` joins two of `words`, each of at least `least` letters."""
     return any(word[:cut] in words and word[cut:] in words for cut in range(least, len(word) - least + 1))
 
 
 def _share(content: frozenset[str], missing: frozenset[str], others: frozenset[str]) -> float:
-    """Return the share of `content` that is not `missing`, or means one of `others`."""
+    """Return the share of `content` that is not `missing`, counting synonyms of one of `others` as present."""
     synonyms = {word for word in missing if _means_one_of(word, others)}
     return words_share(content, content - missing | synonyms)
 
 
 def _replaced(only: frozenset[str], others: frozenset[str]) -> bool:
-    """Return whether a word that one alone has stands for a word that the other alone has and is no synonym of it."""
+    """Return whether a word only in one question takes the place of a word only in the other that isn't its synonym."""
     if not only or not others:
         return False
     return not (all(_means_one_of(word, others) for word in only) or all(_means_one_of(word, only) for word in others))

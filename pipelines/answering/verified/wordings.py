@@ -1,6 +1,6 @@
-"""Finds which of the questions that are known means the same as one that is asked.
+"""Finds the known question that means the same as a new one.
 
-Knows wordings, their vectors and sections; nothing of what else belongs to them.
+This module knows wordings, their vectors and their sections, but not the data attached to them.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class KnownWording(Generic[T]):
-    """A question that is known, the sections that answer it, and what else it leads to."""
+    """A known question, the sections that answer it, and the data that it leads to."""
 
     text: str
     meaning: Meaning
@@ -34,7 +34,7 @@ class KnownWording(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class KnownWordings(Generic[T]):
-    """The questions that are known of one revision of an index, with vectors; `mark` changes where they do."""
+    """The known questions of one revision of an index, with vectors; `mark` changes when they change."""
 
     index: Index
     mark: object
@@ -42,16 +42,17 @@ class KnownWordings(Generic[T]):
     vectors: dict[str, Vector] = field(default_factory=dict)
 
     def is_of(self, index: Index, mark: object) -> bool:
-        """Return whether they are those of a revision and a mark."""
+        """Return whether they belong to this revision and mark."""
         return (self.index.id, self.index.revision, self.mark) == (index.id, index.revision, mark)
 
     async def find_closest(
         self, question: str, embed: CollectionEmbed, similarity: float, filters: Filters, version: str | None
     ) -> tuple[KnownWording[T], float] | None:
-        """Return the wording that means the same as `question`, with the cosine of the two; None if none does.
+        """Return the wording that means the same as `question`, with the cosine of the two; None if there is none.
 
-        `filters` keep its sections, and none is of another `version`. It is the last one with the same words, else the
-        one of the highest cosine, from `similarity` on. Raises as `embed_in_time`.
+        Its sections must pass `filters`, and none may have a `version` other than the one given. The last wording with
+        the same words wins; otherwise the one with the highest cosine, if at least `similarity`. Raises the errors of
+        `embed_in_time`.
         """
         wordings = [one for one in self.wordings if are_kept(one.sections, filters, version)]
         key = wording_key(question)

@@ -1,6 +1,6 @@
-"""Writes verified answers and reviews them: which are given, and which a person has to look at again.
+"""Writes verified answers and reviews them: which ones are given, and which need a person's review.
 
-Knows the store; no command line.
+This module knows the store, but no command line.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ GIVEN: AnswerState = "given"
 REVIEW: AnswerState = "review"
 RETIRED: AnswerState = "retired"
 
-MOST_NAMED = 8  # sections of a page that an error names
+MOST_NAMED = 8  # sections of a page that an error lists
 
 
 class NoSuchSection(LookupError):
-    """The live index has no such section; the message names those of its page."""
+    """The live index has no such section; the message lists the sections of its page."""
 
     def __init__(self, source: str, collection: str, sections: Sequence[str]) -> None:
         named = ", ".join(sections[:MOST_NAMED])
@@ -34,12 +34,12 @@ class NoSuchSection(LookupError):
 
 
 class UnusableAnswer(ValueError):
-    """A verified answer cannot be given as it is written."""
+    """A verified answer can't be given as written."""
 
 
 @dataclass(frozen=True, slots=True)
 class SectionChange:
-    """A section of an answer that is not as it was; `now` is its text, None if it is gone."""
+    """A section of an answer that has changed; `now` is its text, or None if the section is gone."""
 
     source: str
     before: str
@@ -48,7 +48,7 @@ class SectionChange:
 
 @dataclass(frozen=True, slots=True)
 class ReviewedAnswer:
-    """A verified answer with its state; one in `review` has the changes for which it is not given."""
+    """A verified answer with its state; in the state `review`, `changes` are the reason why it isn't given."""
 
     answer: VerifiedAnswer
     state: AnswerState
@@ -56,7 +56,7 @@ class ReviewedAnswer:
 
 
 def review_answers(store: Store, collection: str) -> list[ReviewedAnswer]:
-    """Return the verified answers of a collection with their states. Without a live index none is given."""
+    """Return the verified answers of a collection with their states; without a live index, none is given."""
     answers = store.verified_answers(collection)
     sources = {section.source for answer in answers for section in answer.sections}
     try:
@@ -81,9 +81,9 @@ def _review(answer: VerifiedAnswer, now: dict[str, Hit]) -> ReviewedAnswer:
 def write_answer(
     store: Store, collection: str, questions: Sequence[str], text: str, sources: Sequence[str], id: int = 0
 ) -> VerifiedAnswer:
-    """Return an answer that rests on `sources` as the live index has them now; it is not stored yet.
+    """Return an answer based on `sources` as they are in the live index now; it isn't stored yet.
 
-    Raises UnusableAnswer, NoSuchSection and NoLiveIndex. `id` is that of the stored answer that it will replace.
+    `id` is the id of the stored answer that it replaces. Raises UnusableAnswer, NoSuchSection and NoLiveIndex.
     """
     wordings = tuple({wording_key(question): question.strip() for question in questions if question.strip()}.values())
     if not wordings:
@@ -94,7 +94,7 @@ def write_answer(
 
 
 def pin_sections(store: Store, collection: str, sources: Sequence[str]) -> list[PinnedSection]:
-    """Return the sections as they are in the live index. Raises NoSuchSection and NoLiveIndex."""
+    """Return records of the sections as they are in the live index. Raises NoSuchSection and NoLiveIndex."""
     index = store.live_index(collection)
     wanted = list(dict.fromkeys(source.strip().removesuffix("#") for source in sources))
     found = find_sections(store, index, wanted)
@@ -106,7 +106,7 @@ def pin_sections(store: Store, collection: str, sources: Sequence[str]) -> list[
 
 
 def given_text(answer: VerifiedAnswer) -> str:
-    """Return the text as it is given: what may not leave a model's answer does not leave a person's either."""
+    """Return the text that readers get: a person's answer is sanitized like a model's."""
     passages = [section.text for section in answer.sections]
     return _sanitized(answer.answer, [section.source for section in answer.sections], passages)
 
@@ -121,7 +121,7 @@ def _check_text(text: str, sources: Sequence[str]) -> None:
 
 
 def _check_new(store: Store, collection: str, wordings: Sequence[str], sources: Sequence[str], id: int) -> None:
-    """Raise UnusableAnswer if a wording is answered already, but for another version."""
+    """Raise UnusableAnswer if a wording already has an answer, unless for another version."""
     keys = {wording_key(wording) for wording in wordings}
     for other in store.verified_answers(collection):
         same = [wording for wording in other.questions if wording_key(wording) in keys]
