@@ -1,5 +1,5 @@
 """Retrieval: hits for a question from the live index of its collection.
 
-live follows the live index, searcher asks every leg, ranking makes one list of theirs; retriever composes them.
-search has what is searched for and found, neighbours widens hits.
+`live` follows the live index, `searcher` runs every leg, and `ranking` merges their hits into one list; `retriever`
+composes them. `search` declares searches and their results, and `neighbours` adds the chunks around a hit.
 """

@@ -1,6 +1,7 @@
-"""Retrieves hits by any legs: every query by every leg, concurrently, fused into one list.
+"""Retrieves hits with any legs: each leg runs every query, concurrently, and the hits are fused.
 
-The counterpart of LlamaIndex's `QueryFusionRetriever`. Knows legs and how lists are fused; no index and no store.
+This is the counterpart of LlamaIndex's `QueryFusionRetriever`. The module knows legs and the fusion of lists, but no
+index and no store.
 """
 
 import asyncio
@@ -26,11 +27,11 @@ log = logging.getLogger(__name__)
 
 
 class FusionRetriever:
-    """Searches by `legs` and fuses what they find; each brings up to `leg_depth` hits for each query.
+    """Searches with `legs` and fuses their hits; each leg contributes up to `leg_depth` hits per query.
 
-    A leg that fails or takes longer than `timeout_s` is named in `degraded`. Hits that a filter excludes are left out
-    after the search. `embed` returns vectors of texts, float32 (n, d) with rows of length 1, to compare claims with
-    passages; without it words are compared. Raises ValueError without legs, and for two of one name.
+    A leg that fails or takes longer than `timeout_s` is named in `degraded`. Filters apply to the hits after the
+    search. `embed` returns vectors of texts, float32 (n, d) with rows of length 1, to compare claims with passages;
+    without it, only words are compared. Raises ValueError without legs, and for two legs with the same name.
     """
 
     def __init__(
@@ -49,22 +50,22 @@ class FusionRetriever:
         self._fusion, self._embed = fusion or Fusion(reference_weight=1.0), embed
 
     def has_loaded(self, collection: str | None = None) -> bool:
-        """Return True: legs load nothing."""
+        """Return True, because legs load nothing."""
         return True
 
     async def aload(self, collection: str | None = None) -> None:
-        """Return at once."""
+        """Return immediately."""
 
     async def aready(self, collection: str | None = None) -> Index:
-        """Return an index that stands for what the legs search."""
+        """Return a placeholder index for the sources that the legs search."""
         return Index(0, collection or "", IndexSettings(), "live", 0)
 
     async def aplace(self, url: str, collection: str | None = None) -> Place | None:
-        """Return None: legs know no pages."""
+        """Return None, because legs know no pages."""
         return None
 
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Matrix:
-        """Return the vectors of texts by `embed`. Raises EmbeddingFailed without it."""
+        """Return the vectors of texts from `embed`. Raises EmbeddingFailed without it."""
         if self._embed is None:
             raise EmbeddingFailed("the legs of this retriever have no embedding model")
         return await asyncio.to_thread(self._embed, texts)
@@ -91,7 +92,7 @@ class FusionRetriever:
         )
 
     async def _search(self, leg: Leg, query: str, search: Search) -> Sequence[Hit] | None:
-        """Return what a leg finds for a query, None if it fails."""
+        """Return a leg's hits for a query, or None if it fails."""
         depth = max(self._leg_depth, search.k)
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -121,13 +122,13 @@ def _scored(hits: Sequence[Hit]) -> list[tuple[float, RankableChunk]]:
 
 
 def _chunk(hit: Hit) -> RankableChunk:
-    """Return what ranking reads of a hit; one without a hash of its text gets one, and so does one without an id."""
+    """Return the fields of a hit that ranking reads, with a text hash and an id if the hit has none."""
     text_hash = hit.text_hash or hashlib.sha256(hit.text.encode(errors="replace")).hexdigest()
     return RankableChunk.of(replace(hit, text_hash=text_hash, chunk_id=hit.chunk_id or f"{hit.source} {text_hash}"))
 
 
 def as_retriever(given: AsyncRetriever | Leg | Sequence[Leg]) -> AsyncRetriever:
-    """Return `given`, or the retriever of a leg or of several. Raises ValueError for an empty list."""
+    """Return `given` if it is a retriever, otherwise a retriever over its legs. Raises ValueError for an empty list."""
     if isinstance(given, Sequence):
         return FusionRetriever(given)
     return FusionRetriever([given]) if isinstance(given, Leg) else given

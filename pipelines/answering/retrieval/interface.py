@@ -1,4 +1,4 @@
-"""The retriever as the engine sees it, and the wait until it has loaded what a question needs."""
+"""Defines the retriever interface for the engine, and waits until a retriever has loaded a collection."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from pipelines.llm.session import LOADING, Status
 from pipelines.records import Index
 from pipelines.store import Place
 
-WORTH_SAYING_S = 0.5  # a shorter wait needs no event
+WORTH_SAYING_S = 0.5  # a shorter wait sends no event
 
 Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
@@ -33,7 +33,7 @@ class AsyncRetriever(Protocol):
 
 
 async def load(retriever: AsyncRetriever, collection: str | None, tell: Callable[[Status], None]) -> None:
-    """Wait until `collection` can be asked in full, and `tell` if that takes a while. Raises as `aload`."""
+    """Wait until `collection` is loaded; call `tell` if that takes long. Raises the errors of `aload`."""
     if retriever.has_loaded(collection):
         return
     loading = asyncio.ensure_future(retriever.aload(collection))

@@ -1,4 +1,4 @@
-"""A leg of your own: anything that finds hits for a query."""
+"""Defines the interface of custom legs: anything that finds hits for a query."""
 
 from collections.abc import Awaitable, Sequence
 from typing import Protocol, runtime_checkable
@@ -8,9 +8,9 @@ from pipelines.records import Hit
 
 @runtime_checkable
 class Leg(Protocol):
-    """Finds hits for a query: a search engine, a database, a file. `FusionRetriever` joins what several find.
+    """Finds hits for a query: a search engine, a database, a file. `FusionRetriever` merges several legs.
 
-    `name` stands in the ranks and scores of hits, `weight` is that of its list in the fusion.
+    `name` is the key in the ranks and scores of hits; `weight` is the weight of the leg's list in the fusion.
     """
 
     name: str
@@ -19,7 +19,7 @@ class Leg(Protocol):
     def search(self, query: str, k: int) -> Sequence[Hit] | Awaitable[Sequence[Hit]]:
         """Return at most `k` hits, best first, each with a score; higher is better.
 
-        It is called in a thread unless it is a coroutine function; an awaitable that it returns is awaited. If it
-        raises, the question is answered without it.
+        A plain function is called in a thread, a coroutine function in the event loop; a returned awaitable is awaited.
+        If it raises, the question is answered without this leg.
         """
         ...

@@ -1,6 +1,6 @@
-"""The legs of a search: their names and their calls.
+"""Names the legs of a search, and runs and times their calls.
 
-Knows neither index nor store.
+This module knows neither index nor store.
 """
 
 import logging
@@ -25,13 +25,13 @@ ScoredIds = Sequence[tuple[str, float]]  # chunk ids with a leg's scores
 
 @dataclass(slots=True)
 class SearchTrace:
-    """Mutable record of one search: seconds by step, and the legs that were lost."""
+    """A mutable record of one search: seconds by step, and the legs that failed."""
 
     timings: dict[str, float] = field(default_factory=dict)
     degraded: set[str] = field(default_factory=set)
 
     def run(self, name: str, call: Callable[[], T]) -> T:
-        """Return `call()` and record its seconds under `name`: the longest, where several run at a time."""
+        """Return `call()` and record its seconds as `name`; of several concurrent calls, the longest counts."""
         started = time.perf_counter()
         try:
             with tracing.span(name):
@@ -40,7 +40,7 @@ class SearchTrace:
             self.timings[name] = max(time.perf_counter() - started, self.timings.get(name, 0.0))
 
     def run_leg(self, leg: str, step: str, call: Callable[[], T], otherwise: T) -> T:
-        """Return `call()` as `run` does; if it fails, lose `leg` and return `otherwise`."""
+        """Return `call()` like `run`; if it fails, mark `leg` as missing and return `otherwise`."""
         try:
             return self.run(step, call)
         except Exception as error:
@@ -54,7 +54,7 @@ class SearchTrace:
 
 
 class LegCalls:
-    """Runs the calls of all legs of one question concurrently in `threads`; each is waited for until `timeout_s`."""
+    """Runs the calls of all legs of one question concurrently in `threads`, with a common `timeout_s`."""
 
     def __init__(self, threads: Executor, trace: SearchTrace, timeout_s: float | None) -> None:
         self._threads, self._trace = threads, trace
@@ -63,7 +63,7 @@ class LegCalls:
     def start(
         self, leg: str, step: str, call: Callable[[str], T], queries: Sequence[str], otherwise: T
     ) -> Callable[[], list[T]]:
-        """Start `call` for every query and return a function that waits; a call that fails or lags is `otherwise`."""
+        """Start `call` for every query; return a function that waits for the results, `otherwise` for a failed call."""
         run = self._trace.run_leg
         futures = [
             self._threads.submit(copy_context().run, run, leg, step, partial(call, q), otherwise) for q in queries

@@ -1,6 +1,6 @@
 """Follows the live index of each collection and prepares its embedder and its BM25 folder.
 
-The index before it answers until the new one is ready. Knows no question.
+The previous index serves questions until the new one is ready. This module knows no question.
 """
 
 import logging
@@ -25,7 +25,7 @@ Vector = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
 class CollectionNotNamed(LookupError):
-    """No collection was named, none is the default, and there is not exactly one."""
+    """No collection was named, there is no default, and there isn't exactly one."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -41,10 +41,10 @@ class CollectionNotNamed(LookupError):
 
 
 def choose_collection(collections: Sequence[Mapping[str, Any]], name: str | None = None) -> str:
-    """Return `name` if it is one of `collections` (rows of the store), or the one that is meant where none is named.
+    """Return `name` if it is in `collections` (rows of the store); without a name, the default or only collection.
 
-    It is the default, else the only one with a live index: one whose first run is under way, or failed, does not count.
-    Raises NoSuchCollection and CollectionNotNamed.
+    If there is no default, it is the only one with a live index; collections whose first run is unfinished or failed
+    don't count. Raises NoSuchCollection and CollectionNotNamed.
     """
     if name and name not in [row["name"] for row in collections]:
         raise NoSuchCollection(name, (row["name"] for row in collections if not is_copy(row["name"])))
@@ -59,17 +59,17 @@ def choose_collection(collections: Sequence[Mapping[str, Any]], name: str | None
 
 
 class IndexReplaced(LookupError):
-    """Another index is live than the one that was searched, another revision of it, or one with other rules."""
+    """The searched index is no longer live: there is a new index, a new revision, or new rules."""
 
 
 class NotReady(RuntimeError):
-    """A question to `collection` would not be answered in full now."""
+    """A question to `collection` can't be answered fully now."""
 
     collection = ""
 
 
 class ModelNotReady(NotReady):
-    """The embedding model of the live index of `collection` does not load."""
+    """The embedding model of the live index of `collection` can't be loaded."""
 
     def __init__(self, model: str, collection: str = "") -> None:
         self.model, self.collection = model, collection
@@ -80,7 +80,7 @@ class ModelNotReady(NotReady):
 
 
 class IndexLoading(NotReady):
-    """The live index of `collection` is being loaded: its embedding model, and its BM25 folder of this node."""
+    """The live index of `collection` is being loaded: its embedding model and this node's BM25 folder."""
 
     def __init__(self, collection: str) -> None:
         self.collection = collection
@@ -91,7 +91,7 @@ class IndexLoading(NotReady):
 
 
 class QueryEmbedder(Protocol):
-    """Embeds questions and texts: vectors of shape (dimension,) and (texts, dimension)."""
+    """Embeds questions and texts as vectors of shape (dimension,) and (texts, dimension)."""
 
     def embed_query(self, text: str) -> Vector: ...
 
@@ -100,7 +100,10 @@ class QueryEmbedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LiveIndex:
-    """An index with what searches it. `embedder` is None if its model does not load; `yardstick` scales its cosines."""
+    """An index with its embedder and BM25; `embedder` is None if its model can't be loaded.
+
+    `yardstick` scales the embedder's cosines.
+    """
 
     index: Index
     embedder: QueryEmbedder | None
@@ -116,13 +119,13 @@ class LiveIndex:
 
 
 class LiveIndexes:
-    """One LiveIndex for each collection, following what is live in the store.
+    """Keeps one LiveIndex per collection and follows the live indexes in the store.
 
-    `load_embedder`, `make_lexical` and `collection` as in Retriever; `patience_s` as in RetrievalSettings. Without
-    `words` BM25 is built for no index before it is asked for.
+    `load_embedder`, `make_lexical` and `collection` are as in Retriever; `patience_s` is as in RetrievalSettings.
+    Without `words`, BM25 is only built for an index when it is first needed.
     """
 
-    # A model that does not load is tried again after this many seconds.
+    # A model that failed to load is tried again after this many seconds.
     RETRY = 30.0
 
     def __init__(
@@ -137,37 +140,37 @@ class LiveIndexes:
         self._store, self._load_embedder, self._make_lexical = store, load_embedder, make_lexical
         self._collection, self._patience_s, self._words = collection, patience_s, words
         self._ready: dict[str, LiveIndex] = {}
-        self._seen: dict[str, Index] = {}  # by the name that was asked for
+        self._seen: dict[str, Index] = {}  # by the requested name
         self._models: dict[EmbeddingModel, tuple[QueryEmbedder, Yardstick | None]] = {}
         self._failed: dict[EmbeddingModel, float] = {}
         self._background, self._loads = _Background(), _Background()
 
     def close(self) -> None:
-        """Abandon what is being prepared."""
+        """Cancel all preparations."""
         self._background.close()
         self._loads.close()
 
     def name(self, collection: str | None) -> str:
-        """Return the name of the collection that is meant. Raises CollectionNotNamed where that is not clear."""
+        """Return the name of the collection, resolving the default. Raises CollectionNotNamed if it is ambiguous."""
         return self.named(collection) or choose_collection(self._store.collections())
 
     def index(self, collection: str | None) -> Index:
-        """Return the live index by the store. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable."""
+        """Return the live index from the store. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable."""
         index = self._seen[self.named(collection) or ""] = self._store.live_index(self.name(collection))
         return index
 
     def named(self, collection: str | None) -> str | None:
-        """Return the name of the collection if it is given, None if the default or only one is meant."""
+        """Return the collection's name if it is given, or None for the default or only collection."""
         return collection or self._collection or None
 
     def remembered(self, collection: str | None) -> Index | None:
-        """Return the index that was live when the store was last asked; `check_live` tells whether it still is."""
+        """Return the index that was live at the last query of the store; `check_live` checks if it still is."""
         return self._seen.get(self.named(collection) or "")
 
     def check_live(self, index: Index, collection: str | None, live: Sequence[Mapping[str, Any]]) -> None:
-        """Raise IndexReplaced unless `index`, at its revision, is what is meant by the store's rows of collections.
+        """Raise IndexReplaced unless `index`, at its revision, is live according to the store's rows of collections.
 
-        A candidate is searched by those alone who judge it, and is live for nobody.
+        A candidate is exempt: only its evaluation searches it, and it is never live.
         """
         if index.state == "candidate":
             return
@@ -177,11 +180,11 @@ class LiveIndexes:
             raise IndexReplaced(f"index {index.id} of {index.collection!r} is no longer live at {index.revision}")
 
     def ready(self, index: Index) -> LiveIndex | None:
-        """Return what is ready for the collection of `index`, whichever index that is of."""
+        """Return the prepared LiveIndex of the collection of `index`, which may belong to another index."""
         return self._ready.get(index.collection)
 
     def current(self, index: Index) -> LiveIndex:
-        """Return what is prepared for `index`, or for the index before it while `index` is not ready."""
+        """Return the LiveIndex of `index`, or of the previous index until `index` is ready."""
         ready = self._ready.get(index.collection)
         if ready and ready.index.id == index.id and (ready.embedder or not self._may_load(index)):
             return ready
@@ -194,18 +197,18 @@ class LiveIndexes:
             return ready
 
     def prepare(self, index: Index) -> "Future[LiveIndex]":
-        """Return the preparation of `index`, started if it is not under way."""
+        """Return the preparation of `index`; start it if it isn't running."""
         return self._background.once(("prepare", index.id), lambda: self._prepare(index))
 
     def follow(self, lexical: LexicalIndex, index: Index, timeout: float | None) -> None:
-        """Wait up to `timeout` seconds until BM25 is at `index`'s revision; a build under way continues after that."""
+        """Wait up to `timeout` seconds until BM25 reaches the revision of `index`; a running build continues."""
         for _ in range(2):  # the first may join a sync that began before this revision
             if lexical.revision != index.revision:
                 sync = self._background.once(lexical, lambda: lexical.sync(self._store, index))
                 sync.result(timeout)
 
     def forget(self, lexical: LexicalIndex) -> None:
-        """Drop, in the background, a BM25 folder that does not match the store."""
+        """Drop a BM25 folder that does not match the store, in the background."""
         self._background.once((lexical, "forget"), lexical.forget)
 
     def _prepare(self, index: Index) -> LiveIndex:
@@ -234,7 +237,7 @@ class LiveIndexes:
                 self._models[model] = embedder, Yardstick.of(embedder)
             except Exception as error:
                 self._failed[model] = time.monotonic()
-                log.error("model %s does not load: %s: %s", model.name, type(error).__name__, error)
+                log.error("can't load model %s: %s: %s", model.name, type(error).__name__, error)
         return self._models.get(model, (None, None))
 
     def _may_load(self, index: Index) -> bool:
@@ -243,15 +246,15 @@ class LiveIndexes:
 
 
 class _Background:
-    """Runs slow preparations once each; a caller waits for one as long as it likes."""
+    """Runs each slow preparation only once; several callers can wait for it."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(4, "raydex-prepare")
-        self._lock = threading.RLock()  # a call that is done at once drops itself while it is being noted
+        self._lock = threading.RLock()  # reentrant: a call that is already done drops itself inside `once`
         self._running: dict[object, Future[Any]] = {}
 
     def once(self, key: object, call: Callable[[], T]) -> "Future[T]":
-        """Return the call under way for `key`, or start one."""
+        """Return the running call for `key`, or start one."""
         with self._lock:
             future = self._running.get(key)
             if future is None:

@@ -1,6 +1,6 @@
-"""Joins a hit with its neighbours in the section, the sections below it, and the rest of its page.
+"""Joins a hit with its neighbors in the section, the sections below it, and the rest of its page.
 
-Knows texts only; the store finds the neighbours.
+This module knows only texts; the store finds the neighbors.
 """
 
 import re
@@ -16,20 +16,20 @@ from pipelines.page.blocks import BlockKind, read_blocks
 from pipelines.page.markdown import markdown_of
 from pipelines.records import Hit
 
-OMITTED = "…"  # the line of a chunk between what it repeats from the chunk before and where it goes on
+OMITTED = "…"  # the line of a chunk that separates repeated text of the previous chunk from new text
 FENCE = "```"
-EXTRA = "extra"  # the kind of score of a section that a capable model reads in addition to the hits
-MARKS = " >*-\\"  # of the lists, notes and line breaks around a line
+EXTRA = "extra"  # the score kind of a section that a capable model gets in addition to the hits
+MARKS = " >*-\\"  # markers of lists, notes and line breaks around a line
 
 _WORD = re.compile(r"\S+")
 
 
 def with_neighbours(hit: Hit, section: Sequence[Hit], reach: int, overlap: int) -> Hit:
-    """Return `hit` with `section`, which is the hit and its neighbours in reading order, as its context.
+    """Return `hit` with its neighbors as `context`; `section` has the hit and its neighbors in reading order.
 
-    Of those of its own section more than `reach` places behind it belongs what goes on with a listing. What follows
-    under further headings, the sections below, is its `below`. A hit without neighbours is unchanged. A chunk repeats
-    at most `overlap` words of the one before.
+    Chunks of its own section more than `reach` places after it are kept only if they continue a code block. Chunks
+    under later headings, the subsections, become its `below`. A hit without neighbors is unchanged. A chunk repeats at
+    most `overlap` words of the previous one.
     """
     last = hit.ordinal + reach
     section = [one for one in section if one.ordinal <= last or one.headings != hit.headings or _goes_on(one.text)]
@@ -37,7 +37,7 @@ def with_neighbours(hit: Hit, section: Sequence[Hit], reach: int, overlap: int) 
         return hit
     parts = [list(chunks) for _, chunks in groupby(section, key=attrgetter("headings"))]
     own, *below = parts
-    if below and own[-1].ordinal + 1 < below[0][0].ordinal:  # more of the section lies between
+    if below and own[-1].ordinal + 1 < below[0][0].ordinal:  # other chunks of the section are in between
         below = []
     texts = [f"**{markdown_of(own_heading(part[0]))}**\n\n{_join(part, overlap)}" for part in below]
     return replace(hit, context=_join(own, overlap) if len(own) > 1 else "", below="\n\n".join(texts))
@@ -47,8 +47,8 @@ def with_neighbours(hit: Hit, section: Sequence[Hit], reach: int, overlap: int) 
 class PageSections:
     """The sections without a hit: introductions to a hit's section, sections of short pages, and the others.
 
-    The others take turns by page. On each page the section with most words of the question comes first; a word that few
-    sections have counts more. Sections without any word of the question are left out.
+    The others alternate between pages. On each page, the section with the most words of the question comes first; rarer
+    words count more. Sections without any word of the question are left out.
     """
 
     leads: Sequence[Hit]
@@ -64,9 +64,9 @@ def other_sections(
     short: Collection[str],
     words_of: Callable[[str], frozenset[str]],
 ) -> PageSections:
-    """Return the sections without a hit of `pages`, which are their chunks in reading order; `short` are short ones.
+    """Return the sections of `pages` without a hit; `pages` has chunks in reading order, `short` has URLs.
 
-    `words_of` gives the words of a text that carry meaning.
+    `words_of` returns the words of a text that carry meaning.
     """
     found = {(hit.url, hit.headings) for hit in hits}
     parts = [list(part) for _, part in groupby(pages, key=attrgetter("url", "headings"))]
@@ -87,12 +87,12 @@ def other_sections(
 
 
 def _leads(above: Sequence[str], headings: Sequence[str]) -> bool:
-    """Return whether the section under `headings` lies within the one under `above`."""
+    """Return whether the section under `headings` is inside the one under `above`."""
     return len(above) < len(headings) and tuple(above) == tuple(headings[: len(above)])
 
 
 def _as_section(part: Sequence[Hit], overlap: int) -> Hit:
-    """Return the chunks of one section as a hit that was not found itself."""
+    """Return the chunks of one section as a hit that no search found."""
     first = part[0]
     context = _join(part, overlap) if len(part) > 1 else ""
     return replace(first, context=context, score_kind=EXTRA, sources=first.sources or (first.source,))
@@ -103,14 +103,14 @@ def _join(section: Sequence[Hit], overlap: int) -> str:
 
 
 def join_chunks(text: str, following: str, overlap: int) -> str:
-    """Join both, without what the second repeats: lines before its "…", the head of a table, words of the overlap."""
+    """Join both texts without the repetition in the second: lines before "…", a table head, overlapping words."""
     repeated, rest = _divide(following)
     if rest and all(line.strip(MARKS) in text for line in repeated):
         before, _, last = text.rstrip().rpartition("\n")
         if not any(line.strip(MARKS).startswith(FENCE) for line in repeated):
             first = _go_on(rest[0])
             return "\n".join([text.rstrip(), *([""] if _is_paragraph(first) else []), first, *rest[1:]])
-        if last.strip(MARKS).startswith(FENCE):  # the code goes on where it was closed
+        if last.strip(MARKS).startswith(FENCE):  # the code continues in place of its closing fence
             return "\n".join([before, *rest])
     ending = _WORD.findall(text)[-overlap:] if overlap > 0 else []
     words = list(_WORD.finditer(following))[: len(ending)]
@@ -122,26 +122,26 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
 
 
 def _go_on(following: str) -> str:
-    """Return what follows within the lists that its first line opens again, by empty items: they are open."""
+    """Return the following text without the empty list items on its first line, which reopen lists already open."""
     first, *rest = following.split("\n")
     return "\n".join([re.sub(r"(?<![^\s>])[-*](?= {3})", " ", first), *rest])
 
 
 def _is_paragraph(line: str) -> bool:
-    """Return whether a line begins one, and no item, row or listing that goes on."""
+    """Return whether a line begins a paragraph, rather than a continued item, row or listing."""
     is_prose = [block.kind for block in read_blocks(line)] == [BlockKind.PROSE]
     return is_prose and not line.strip(MARKS).startswith("|")
 
 
 def _goes_on(text: str) -> bool:
-    """Return whether a chunk begins within the code that the chunk before begins."""
+    """Return whether a chunk begins inside a code block that the previous chunk opens."""
     lines = [line.strip(MARKS) for line in text.split("\n")]
     repeated = lines[: lines.index(OMITTED)] if OMITTED in lines else []
     return sum(line.startswith(FENCE) for line in repeated) % 2 == 1
 
 
 def _divide(following: str) -> tuple[list[str], list[str]]:
-    """Return the lines of a chunk that may be repeated, and those after them; [] twice if none may be."""
+    """Return the lines of a chunk that may be repeated, and the lines after them; both empty if none may be."""
     lines = following.split("\n")
     for n, line in enumerate(lines):
         if line.strip(MARKS) == OMITTED:

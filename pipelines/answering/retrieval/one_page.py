@@ -1,4 +1,4 @@
-"""Finds the page that a URL names by the spellings that an index may have; puts its hits first."""
+"""Finds the page of a URL under the spellings that an index may have; puts a page's hits first."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ Focus = Literal["", "page", "whole"]
 
 
 class PageItem(Protocol):
-    """A part of a page: a hit, or what will be one."""
+    """A part of a page: a hit, or a candidate for one."""
 
     @property
     def chunk_id(self) -> str: ...
@@ -25,9 +25,9 @@ PageItemT = TypeVar("PageItemT", bound=PageItem)
 
 
 def page_first(hits: Sequence[PageItemT], url: str, k: int, in_order: bool = False) -> list[PageItemT]:
-    """Return `hits` with those of the page at `url` first, `in_order` as they stand there.
+    """Return `hits` with the hits of the page at `url` first; with `in_order`, in the page's order.
 
-    The beginning of the page, which says what it is, is among them; the `k`-th place is left to the best other hit.
+    They include the start of the page, which says what it is about. The `k`-th place is left to the best other hit.
     """
     own, others = [hit for hit in hits if hit.url == url], [hit for hit in hits if hit.url != url]
     ordered = sorted(own, key=lambda hit: hit.ordinal)
@@ -37,10 +37,10 @@ def page_first(hits: Sequence[PageItemT], url: str, k: int, in_order: bool = Fal
 
 
 def page_spellings(url: str) -> Sequence[str]:
-    """Return the URLs that the page at `url` may have in an index, the likeliest first; none if it is no web page.
+    """Return the URLs that the page at `url` may have in an index, likeliest first; none if it isn't a web page.
 
-    Without fragment, user and the scheme's own port; with its query and without; as a folder, a file and neither; with
-    either scheme, since a site is often indexed under one and read under the other.
+    They have no fragment, user or default port. They are with and without the query; as a folder, as a file and as
+    neither; and with either scheme, since a site is often indexed with one and read with the other.
     """
     try:
         parts = urlsplit(url.strip())
@@ -64,5 +64,5 @@ def _path_spellings(path: str) -> list[str]:
 
 
 def fragment_of(url: str) -> str:
-    """Return the anchor that a URL names, "" for none; not a text fragment (`#:~:text=`)."""
+    """Return the anchor in a URL, or ""; a text fragment (`#:~:text=`) is no anchor."""
     return unquote(url.partition("#")[2].partition(":~:")[0])

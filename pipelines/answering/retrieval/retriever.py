@@ -1,6 +1,6 @@
 """Retrieves hits for a question from the live index of its collection.
 
-Composes what follows the live index with what searches it. Knows no HTTP and no prompt.
+The retriever combines LiveIndexes with a Searcher. This module knows no HTTP and no prompt.
 """
 
 import asyncio
@@ -35,7 +35,8 @@ from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import EmbeddingModel, Hit, Index
 from pipelines.store import NoSuchIndex, Place, Store, StoreUnavailable, is_copy
 
-# For retrievals, as many for their legs, and as many for models, whose endpoint may hang: beyond them questions queue.
+# Threads for retrievals, as many for their legs, and as many for models, whose endpoint may hang. Further questions
+# queue.
 THREADS = 32
 
 log = logging.getLogger(__name__)
@@ -46,8 +47,8 @@ T = TypeVar("T")
 class Retriever:
     """Hybrid retrieval from the live index of a collection.
 
-    `load_embedder` returns the embedder of a model and is called once for each; `lexical` returns the BM25
-    folder of an index. `collection` is used where a question names none ("": the only collection).
+    `load_embedder` returns the embedder of a model and is called once per model; `lexical` returns the BM25 folder of
+    an index. `collection` is the default for questions that name none ("": the only collection).
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Retriever:
     def over(
         cls, store: Store, home: Path, *, collection: str = "", settings: RetrievalSettings | None = None
     ) -> "Retriever":
-        """Return the retriever over the indexes of `store`, with their own models and BM25 files under `home`."""
+        """Return a retriever over the indexes of `store`, with their own models and with BM25 files under `home`."""
 
         def lexical(index: Index) -> LexicalIndex:
             return LexicalIndex(lexical_folder(home, store.url, index.id))
@@ -84,21 +85,21 @@ class Retriever:
         return Searcher(self._store, self._indexes, (self._legs, self._embeds), settings)
 
     def close(self) -> None:
-        """Abandon what is being prepared. The store and the embedders are the caller's."""
+        """Cancel all preparations. The caller closes the store and the embedders."""
         self._indexes.close()
         for threads in (self._calls, self._legs, self._embeds):
             threads.shutdown(wait=False, cancel_futures=True)
 
-    # -- being ready
+    # -- readiness
 
     def name(self, collection: str | None = None) -> str:
-        """Return the name of the collection that is meant. Raises CollectionNotNamed where that is not clear."""
+        """Return the name of the collection, resolving the default. Raises CollectionNotNamed if it is ambiguous."""
         return self._indexes.name(collection)
 
     def prepare(self, collection: str | None = None) -> Index:
-        """Load all that questions to the collection need, BM25 too, and return its live index.
+        """Load everything that questions to the collection need, with BM25, and return its live index.
 
-        Raises CollectionNotNamed, NoLiveIndex, StoreUnavailable, and ModelNotReady if its model does not load.
+        Raises CollectionNotNamed, NoLiveIndex, StoreUnavailable, and ModelNotReady if its model can't be loaded.
         """
         index = self._indexes.index(collection)
         live = self._indexes.prepare(index).result()
@@ -108,7 +109,7 @@ class Retriever:
         return index
 
     def warm(self) -> None:
-        """Prepare every live collection ahead of its first question, the one that is meant first, without raising."""
+        """Prepare every live collection before its first question, the default one first; never raises."""
         self._try_to_prepare(None)
         try:
             rows = self._store.collections()
@@ -126,9 +127,10 @@ class Retriever:
             log.info("%s is not prepared yet: %s", collection or "the default collection", error)
 
     def ready(self, collection: str | None = None) -> Index:
-        """Return the live index if a question would be answered from it now, by vectors and by BM25.
+        """Return the live index if it can answer a question now, by vectors and by BM25.
 
-        Otherwise starts what is missing and raises IndexLoading, or ModelNotReady. Also raises as `prepare`.
+        Otherwise, start the missing preparation and raise IndexLoading or ModelNotReady. Also raises the errors of
+        `prepare`.
         """
         index = self._indexes.index(collection)
         live = self._indexes.ready(index)
@@ -138,12 +140,12 @@ class Retriever:
         raise ModelNotReady(index.settings.model, index.collection) if live else IndexLoading(index.collection)
 
     def has_loaded(self, collection: str | None = None) -> bool:
-        """Return whether an index of the collection was loaded when the store was last asked for it."""
+        """Return whether an index of the collection was loaded at the last query of the store."""
         index = self._indexes.remembered(collection)
         return index is not None and self._indexes.ready(index) is not None
 
     async def aload(self, collection: str | None = None) -> None:
-        """Wait until an index of the collection is loaded, BM25 too; no thread of the retriever's waits with it.
+        """Wait until an index of the collection is loaded, including BM25, without occupying a retriever thread.
 
         A leg that can't be loaded is missing from the answers. Raises CollectionNotNamed, NoLiveIndex and
         StoreUnavailable.
@@ -152,27 +154,27 @@ class Retriever:
         if self._indexes.ready(index) is None:
             await asyncio.shield(asyncio.wrap_future(self._indexes.prepare(index)))
 
-    # -- asking
+    # -- searching
 
     def leg(self, name: str, weight: float = 1.0, collection: str | None = None) -> "IndexLeg":
-        """Return the leg "vector" or "bm25" of a collection, to join with legs of your own. Raises ValueError."""
+        """Return the leg "vector" or "bm25" of a collection, to combine with custom legs. Raises ValueError."""
         if name not in self._alone:
             raise ValueError(f"there is no leg {name!r}; the legs are {', '.join(self._alone)}")
         return IndexLeg(self, name, weight, collection)
 
     def retrieve(self, search: Search, leg: str = "") -> Retrieval:
-        """Return the `search.k` best hits, all of one snapshot of the live index; those of one `leg`, or of all.
+        """Return the `search.k` best hits from one snapshot of the live index, from all legs or only from `leg`.
 
-        The index that was live before is searched, in a snapshot that says which one is live now: the store is asked
-        for that beforehand only after a publish. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable; a leg
-        that fails is named in `degraded`.
+        It searches the last known live index, in a snapshot that also says which index is live now. So it makes a
+        separate query for the live index only after a publish. Raises CollectionNotNamed, NoLiveIndex and
+        StoreUnavailable; a failed leg is named in `degraded`.
         """
         search = replace(search, queries=tuple(dict.fromkeys(search.queries)))
         searcher = self._alone.get(leg, self._searcher)
         return self._retrieve_remembered(search, searcher) or self._retrieve(search, searcher)
 
     def _retrieve_remembered(self, search: Search, searcher: Searcher) -> Retrieval | None:
-        """Search the index that was live before; return None if it is not what is live now."""
+        """Search the last known live index; return None if it is no longer live."""
         index = self._indexes.remembered(search.collection)
         if index is None:
             return None
@@ -181,19 +183,19 @@ class Retriever:
         return None
 
     def _retrieve(self, search: Search, searcher: Searcher) -> Retrieval:
-        """Ask the store for the live index and search it."""
+        """Look up the live index in the store and search it."""
         trace = SearchTrace()
         try:
             index = self._index(search, trace)
             return searcher.search(search, self._indexes.current(index), index, trace)
-        except NoSuchIndex:  # pruned since it was looked up: wait for the index that is live now
+        except NoSuchIndex:  # pruned since the lookup: wait for the current live index
             index = self._index(search, trace)
             return searcher.search(search, self._indexes.prepare(index).result(), index, trace)
 
     def embed(self, texts: Sequence[str], collection: str | None = None) -> Vector:
-        """Return vectors of `texts` by the live index's model: float32, (texts, dimension), rows of length 1.
+        """Return vectors of `texts` from the live index's model: float32, (texts, dimension), rows of length 1.
 
-        Raises ModelNotReady, EmbeddingFailed, and as `retrieve`.
+        Raises ModelNotReady, EmbeddingFailed, and the errors of `retrieve`.
         """
         live = self._indexes.current(self._indexes.index(collection))
         if not texts:
@@ -203,7 +205,7 @@ class Retriever:
         return np.asarray(vectors / np.where(lengths > 0, lengths, 1), np.float32)
 
     async def aplace(self, url: str, collection: str | None = None) -> Place | None:
-        """Return the page of the live index that a reader has open at `url`; None if the index does not hold it.
+        """Return the page of the live index at the URL that a reader has open; None if the index lacks it.
 
         Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable.
         """
@@ -213,17 +215,17 @@ class Retriever:
         return await self._in_thread(lambda: self._store.find_place(self._indexes.index(collection), spellings, anchor))
 
     async def aretrieve(self, search: Search) -> Retrieval:
-        """Retrieve in a thread of the retriever's own, once an index is loaded."""
+        """Call `retrieve` in one of the retriever's threads, once an index is loaded."""
         if not self.has_loaded(search.collection):
             await self.aload(search.collection)
         return await self._in_thread(lambda: self.retrieve(search))
 
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Vector:
-        """Embed in a thread of the retriever's own."""
+        """Call `embed` in one of the retriever's threads."""
         return await self._in_thread(lambda: self.embed(texts, collection), self._embeds)
 
     async def aready(self, collection: str | None = None) -> Index:
-        """Call `ready` in a thread of the retriever's own."""
+        """Call `ready` in one of the retriever's threads."""
         return await self._in_thread(lambda: self.ready(collection))
 
     def _index(self, search: Search, trace: SearchTrace) -> Index:
@@ -235,7 +237,7 @@ class Retriever:
 
 @dataclass(frozen=True, slots=True)
 class IndexLeg:
-    """One leg of a retriever: the vector search or BM25 over a collection, as a `Leg`."""
+    """One leg of a retriever, vector search or BM25 over a collection, as a `Leg`."""
 
     retriever: Retriever
     name: str
@@ -243,7 +245,7 @@ class IndexLeg:
     collection: str | None = None
 
     def search(self, query: str, k: int) -> Sequence[Hit]:
-        """Return the `k` best hits with the leg's own score. Raises as `Retriever.retrieve`, and LegLost."""
+        """Return the `k` best hits with the leg's own score. Raises LegLost and the errors of `Retriever.retrieve`."""
         found = self.retriever.retrieve(Search((query,), self.collection, k), self.name)
         if self.name in found.degraded:
             raise LegLost(f"{self.name} found nothing: it failed or was too slow, the log says why")
@@ -251,11 +253,11 @@ class IndexLeg:
 
 
 class LegLost(RuntimeError):
-    """A leg of an index could not be searched."""
+    """A leg of an index failed."""
 
 
 def _only(leg: str, settings: RetrievalSettings) -> RetrievalSettings:
-    """Return the settings by which `leg` is searched by itself, in its own order."""
+    """Return settings that search only `leg` and keep its order."""
     weights = {other: float(other == leg) for other in (VECTOR, BM25, PREVIOUS)}
     fusion = Fusion(weights, reference_weight=1.0, pages_first=False)
     return replace(settings, fusion=fusion, ranking=FUSED, neighbours=0)

@@ -1,4 +1,4 @@
-"""A search and what it finds: the settings of retrieval, a question's search, its hits."""
+"""Defines a search and its result: the retrieval settings, the search for a question, its hits."""
 
 from dataclasses import dataclass, field
 
@@ -9,19 +9,19 @@ from pipelines.answering.retrieval.ranking.texts import LEARNED
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import Place
 
-HITS = 5  # that an answer is made from; benchmarks/results/ray-docs.md has the figures for more
+HITS = 5  # per answer; benchmarks/results/ray-docs.md has the figures for more
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalSettings:
     """How a collection is searched.
 
-    Each leg contributes up to `leg_depth` hits for each query, and `fusion` makes one list of them; with the `ranking`
-    "learned" as many of them are ordered by their texts (see ranking.texts), with "fused" they stay. `neighbours`
-    chunks of its section on each side are joined to a hit's context. With `spelling`, words of the question that the
-    index does not hold are corrected by those that it holds. A question waits `patience_s` seconds for BM25 to follow
-    or for a new index to be prepared before it is answered with what is ready, and `timeout_s` beyond that for a leg
-    (None: without limit).
+    Each leg contributes up to `leg_depth` hits per query, and `fusion` merges them into one list. With `ranking`
+    "learned", that many hits are reordered by their texts (see ranking.texts); with "fused", the order stays.
+    `neighbours` chunks of the section on each side are joined to a hit's context. With `spelling`, words of the
+    question that are missing from the index are corrected to similar ones in it. A question waits up to `patience_s`
+    seconds for BM25 to catch up or for a new index; then it is answered with the data that is ready. It waits up to
+    `timeout_s` more for a leg (None: no limit).
     """
 
     leg_depth: int = 50
@@ -35,14 +35,14 @@ class RetrievalSettings:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search: `queries` are the standalone question, then other wordings of it.
+    """A search: `queries` are the standalone question, followed by other wordings of it.
 
-    `collection` None means the retriever's own or the only one. `previous` are the ids of the chunks that the turn
-    before cited; they are searched again. At least `neighbours` chunks of its section on each side are joined to a
-    hit's context, and the chunks of the first `pages` pages come too, found or not. `passage` is an imagined answer:
-    where there is one, the mean of its vector and the question's is searched for instead of the question's (HyDE).
-    `place` is the page that the reader has open: hits of its version and language are preferred; with `focus` "page"
-    hits of it come first, with "whole" in their order.
+    `collection` None means the retriever's default or the only one. `previous` are the ids of the chunks that the
+    previous turn cited; they are searched again. At least `neighbours` chunks of the section on each side are joined to
+    a hit's context. The result includes all chunks of the pages of the first hits, up to `pages` pages. `passage` is a
+    hypothetical answer: the search uses the mean of its vector and the question's instead of the question's (HyDE).
+    `place` is the page that the reader has open: hits with its version and language are preferred. With `focus` "page",
+    its hits come first; with "whole", they also keep the page's order.
     """
 
     queries: tuple[str, ...]
@@ -63,10 +63,10 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """Hits of one snapshot of one index for `question`, its spelling corrected.
+    """Hits from one snapshot of one index for `question`, after spelling correction.
 
-    `degraded` names the legs that are missing, `timings` are seconds, `evidence` is how well the index fits, `pages`
-    are the chunks of the first pages, if the search wants them, page by page in reading order.
+    `degraded` names the missing legs, and `timings` are in seconds. `evidence` is how well the index fits the question.
+    `pages` has the chunks of the first pages, page by page in reading order, if the search requests them.
     """
 
     question: str

@@ -1,6 +1,7 @@
-"""Searches one index: every query by every leg concurrently, one look at the store, fused.
+"""Searches one index: each leg runs every query; one read of the store fetches and fuses the hits.
 
-A leg that fails or lags is left out and recorded. Knows neither which index is live nor how it is prepared.
+A leg that fails or times out is left out and recorded. This module knows neither which index is live nor how it is
+prepared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,16 +39,17 @@ from pipelines.text.detection import find_language, is_foreign, same_language
 
 T = TypeVar("T")
 
-NEIGHBOURS, HYDE, PLACE = "neighbours", "hyde", "page"  # parts of a search that may be lost and are no legs
+NEIGHBOURS, HYDE, PLACE = "neighbours", "hyde", "page"  # parts of a search, other than legs, that may fail
 NO_MATCHES = Matches(0, ())
-FEW_WORDS = 0.5  # of a full BM25 score: a question in another language with less shares hardly a word with the pages
+FEW_WORDS = 0.5  # share of a full BM25 score; a foreign question below it shares hardly a word with the pages
 
 
 @dataclass(frozen=True, slots=True)
 class _LegResults:
-    """The results of the legs, query by query, before the store is searched. None: no vector.
+    """The results of the legs for each query, before the store is read; None stands for a missing vector.
 
-    `imagined` is the mean of the question's vector and its passage's, `sides` are the ids of what it compares.
+    `imagined` is the mean of the question's vector and its hypothetical passage's. `sides` has the ids found for each
+    side of a comparison.
     """
 
     vectors: Sequence[Vector | None]
@@ -57,7 +59,7 @@ class _LegResults:
 
 
 class Searcher:
-    """Searches an index by all its legs; `threads` run them and, apart, the model."""
+    """Searches an index with all legs; `threads` are the executors of the legs and of the embedding model."""
 
     def __init__(
         self, store: Store, indexes: LiveIndexes, threads: tuple[Executor, Executor], settings: RetrievalSettings
@@ -68,10 +70,10 @@ class Searcher:
     def search(
         self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace, remembered: Index | None = None
     ) -> Retrieval:
-        """Return the best hits of one snapshot of `index`, or of the index before it while only that is `live`.
+        """Return the best hits from one snapshot of `index`, or of the previous index while only that is `live`.
 
-        Raises StoreUnavailable, and NoSuchIndex if the index was pruned. Raises IndexReplaced unless `remembered`, if
-        it is given, is still the live index that is meant.
+        Raises StoreUnavailable, and NoSuchIndex if the index was pruned. If `remembered` is given, raises IndexReplaced
+        unless it is still the live index.
         """
         index = index if live.index.id == index.id else live.index
         if self._settings.spelling and self._fusion.uses(BM25):
@@ -107,7 +109,7 @@ class Searcher:
         trace: SearchTrace,
         remembered: Index | None,
     ) -> tuple[SearchResult, Sequence[Hit]]:
-        """Search one snapshot, fuse what was found and read the hits that are kept."""
+        """Search one snapshot, fuse the hits and read the texts of the best ones."""
         found = trace.run("search", lambda: self._find(search, results, chunks))
         if remembered:
             self._indexes.check_live(remembered, search.collection, found.live)
@@ -133,7 +135,7 @@ class Searcher:
     def _by_texts(
         self, search: Search, hits: Sequence[Hit], chunks: Sequence[RankableChunk], of_pages: Prior, of_question: Prior
     ) -> list[Hit]:
-        """Return the best hits by their texts. The best one in any language stays among them."""
+        """Return the best hits by their texts; the best one in any language stays among them."""
 
         def best(k: int, prior: Prior) -> list[Hit]:
             return rank(search.queries[0], hits, list(map(prior, chunks)), k, spread=self._fusion.pages_first)
@@ -146,7 +148,7 @@ class Searcher:
         return [*ranked[: search.k - len(pushed_out)], *pushed_out]
 
     def _orders(self, search: Search) -> bool:
-        """Return whether the texts decide the order: that of an open page which is asked about is its own."""
+        """Return whether the texts decide the order, which they don't for a question about the open page."""
         return self._settings.ranking == LEARNED and not search.focus
 
     def _fuse(self, search: Search, lists: Sequence[RankedList], prior: Prior) -> list[FusedText]:
@@ -156,7 +158,7 @@ class Searcher:
         return fused[: self._depth(search) if self._orders(search) else search.k]
 
     def _run_legs(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _LegResults:
-        """Run every query by every leg, concurrently."""
+        """Run every query on every leg, concurrently."""
         depth, timeout_s = self._depth(search), self._settings.timeout_s
         limit = None if timeout_s is None else self._settings.patience_s + timeout_s
         calls, embeds = (LegCalls(threads, trace, limit) for threads in self._threads)
@@ -182,7 +184,7 @@ class Searcher:
         return replace(found, imagined=_mean(*found.vectors[:1], *passage()), sides=by_side)
 
     def _find(self, search: Search, results: _LegResults, chunks: IndexSnapshot) -> SearchResult:
-        """Find the nearest to every vector, and every chunk that a leg or the turn before named."""
+        """Find the nearest chunks to every vector, and every chunk that a leg or the previous turn named."""
         vectors = [vector for vector in (*results.vectors, results.imagined) if vector is not None]
         found = [name for matches in results.words for name, _ in matches.scores]
         ids = list(dict.fromkeys([*found, *self._previous(search)]))
@@ -190,7 +192,7 @@ class Searcher:
         return chunks.search(vectors, ids, self._depth(search), search.filters, collection=named)
 
     def _find_in_page(self, search: Search, chunks: IndexSnapshot, results: _LegResults) -> list[ScoredChunk]:
-        """Find the chunks of the open page: the nearest to the last wording of the question, or the first ones."""
+        """Find chunks of the open page: the nearest to the last wording of the question, or the first ones."""
         place, vectors = search.place, [vector for vector in results.vectors[-1:] if vector is not None]
         if place is None:
             return []
@@ -201,7 +203,7 @@ class Searcher:
         return [scored for scored in nearest if scored[1].url == place.url]
 
     def _lists(self, search: Search, results: _LegResults, found: SearchResult) -> list[RankedList]:
-        """Return the lists to fuse: one for each leg and query."""
+        """Return the lists to fuse, one for each leg and query."""
         nearest = iter(found.nearest)
         by_query = [next(nearest) if vector is not None else [] for vector in results.vectors]
         if results.imagined is not None:
@@ -209,7 +211,7 @@ class Searcher:
         lists = self._fusion.weigh(VECTOR, by_query)
         lists += self._fusion.weigh(BM25, [_chunks(matches.scores, found) for matches in results.words])
         known = {chunk.chunk_id for one in lists for _, chunk in one.chunks}
-        # A chunk that another leg found needs no help: it would push out a better section of the same page.
+        # A chunk that another leg also found needs no boost, which could push out a better section of its page.
         if previous := [chunk_id for chunk_id in self._previous(search) if chunk_id not in known]:
             places = [(chunk_id, 1 / place) for place, chunk_id in enumerate(previous, start=1)]
             lists += self._fusion.weigh(PREVIOUS, [_chunks(places, found)])
@@ -232,7 +234,7 @@ class Searcher:
         return [with_neighbours(hit, sections.get(hit.chunk_id, ()), reach, overlap) for hit in hits]
 
     def _read_pages(self, index: Index, hits: Sequence[Hit], most: int, trace: SearchTrace) -> tuple[Hit, ...]:
-        """Return the chunks of the pages of the first hits, `most` pages."""
+        """Return the chunks of the pages of the first hits, up to `most` pages."""
         urls = list(dict.fromkeys(hit.url for hit in hits))[:most]
         if not urls:
             return ()
@@ -249,18 +251,18 @@ class Searcher:
             )
 
     def _correct(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Search:
-        """Correct the spelling of the question; the other wordings of it are a model's."""
+        """Correct the spelling of the question, but not of the other wordings, which a model wrote."""
         question, *others = search.queries
         if is_foreign(question):
             return search
-        if live.lexical.revision is None:  # the first question of all since BM25 was opened
+        if live.lexical.revision is None:  # the first question since BM25 was opened
             self._follow(live, index, trace)
         known = " ".join(chain.from_iterable(index.rules.get("synonyms", ())))
         corrected = live.lexical.correct(question, lambda word: word in english_words(), known)
         return replace(search, queries=tuple(dict.fromkeys((corrected, *others))))
 
     def _check_words(self, live: LiveIndex, words: Sequence[Matches], found: SearchResult, trace: SearchTrace) -> None:
-        """Check BM25 against the store: at one revision they hold the same chunks, else the folder is foreign."""
+        """Check BM25 against the store: at the same revision they have the same chunks, or the folder is wrong."""
         named = {name for matches in words if matches.revision == found.revision for name, _ in matches.scores}
         missing = named - found.by_id.keys()
         if missing:
@@ -269,7 +271,7 @@ class Searcher:
 
 
 def place_prior(search: Search) -> Prior:
-    """Return the prior by which the version and the language of the open page are preferred, unless filters say."""
+    """Return the prior that prefers the version and language of the open page, unless filters set them."""
     place = search.place
     if place is None or search.filters.version is not None:
         return no_prior
@@ -278,20 +280,20 @@ def place_prior(search: Search) -> Prior:
 
 
 def question_prior(search: Search, lists: Sequence[RankedList]) -> Prior:
-    """Return the prior by which the language of the question is preferred, unless a filter or the open page says."""
+    """Return the prior that prefers the question's language, unless a filter or the open page sets it."""
     if search.filters.language is not None or (_asked_in_its_language(search) and search.filters.version is None):
         return no_prior
     return language_prior(find_language(search.queries[0]), (chunk for one in lists for _, chunk in one.chunks))
 
 
 def _asked_in_its_language(search: Search) -> bool:
-    """Return whether a page with a language is open, and the question is not certainly in another one."""
+    """Return whether the open page has a language, and the question isn't clearly in another one."""
     asked_in, language = find_language(search.queries[0]), search.place.language if search.place else ""
     return bool(language) and (not asked_in or same_language(asked_in, language))
 
 
 def _weigh_evidence(question: str, live: LiveIndex, results: _LegResults, found: SearchResult) -> Evidence | None:
-    """Return how well the index fits the question itself, the first query; None without words to weigh."""
+    """Return how well the index fits the question, which is the first query; None without words to weigh."""
     matches = results.words[0] if results.words else NO_MATCHES
     if not matches.full_score:
         return None
@@ -308,7 +310,7 @@ def _embed_passage(passage: str, live: LiveIndex) -> Vector | None:
 
 
 def _mean(question: Vector | None = None, passage: Vector | None = None) -> Vector | None:
-    """Return the direction between two vectors of length 1, as a vector of length 1; None without both."""
+    """Return the normalized mean of two vectors of length 1; None if one is missing."""
     if question is None or passage is None:
         return None
     mean = question + passage
@@ -317,7 +319,7 @@ def _mean(question: Vector | None = None, passage: Vector | None = None) -> Vect
 
 
 def _checked(vector: Vector, live: LiveIndex) -> Vector:
-    """Return `vector` if the index can be searched for it. Raises ValueError."""
+    """Return `vector` if it fits the index. Raises ValueError."""
     expected = live.index.settings.dimension or len(vector)
     if vector.shape != (expected,) or not np.isfinite(vector).all():
         raise ValueError(f"the vector has shape {vector.shape} or is not finite, not ({expected},)")
@@ -325,5 +327,5 @@ def _checked(vector: Vector, live: LiveIndex) -> Vector:
 
 
 def _chunks(scores: ScoredIds, found: SearchResult) -> list[ScoredChunk]:
-    """Return the chunks that a leg named, as far as the store has them, with the leg's scores."""
+    """Return the chunks that a leg named and the store has, with the leg's scores."""
     return [(score, found.by_id[name]) for name, score in scores if name in found.by_id]

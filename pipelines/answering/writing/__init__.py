@@ -1,1 +1,1 @@
-"""Writing: a draft becomes an answer's text, sent while it is written, and its citations."""
+"""Writing: turns a draft into the text of an answer, streamed while it is written, with citations."""

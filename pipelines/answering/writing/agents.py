@@ -1,6 +1,6 @@
-"""Agents answer tasks: one behind a language model, and the extractive one without.
+"""Agents answer tasks: one uses a language model, the extractive one needs none.
 
-Knows tasks and synthesizers, not how the hits were found nor where an agent runs.
+This module knows tasks and synthesizers, but neither how hits are found nor where an agent runs.
 """
 
 import logging
@@ -28,15 +28,15 @@ from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession, Status
 from pipelines.llm.window import WindowTooSmall
 from pipelines.records import ANSWER, RESULTS, SUMMARY, AnswerForm, Exchange, Message, Usage
 
-# The passages are what to answer from, earlier turns only what to refer to: at most this share of the window.
+# The most of the context window for earlier turns. Answers come from the passages; earlier turns only give context.
 HISTORY_SHARE = 0.25
-LONGEST_REFUSAL = 400  # characters: later text is not looked at
-# Characters below a quotation, to the end of a sentence if one comes before twice as many; a small model that repeats
-# itself would go on to its limit.
+LONGEST_REFUSAL = 400  # characters; later text isn't checked for a refusal
+# Characters of a summary below a quotation. It ends at the next end of a sentence, or at twice this length; a small
+# model that repeats itself would otherwise write up to its limit.
 LONGEST_SUMMARY = 1_000
 
-ENDS = (".", "!", "?", "\n")  # of a sentence or line
-# How often a question is asked whose prompt is too long for the server: the last time with an eighth of the window.
+ENDS = (".", "!", "?", "\n")  # the end of a sentence or line
+# Attempts with a prompt that is too long for the server; the last one uses an eighth of the window.
 FITTING_TRIES = 4
 
 NO_TEMPLATES: Mapping[str, str] = {}
@@ -46,10 +46,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """The end of an agent's answer: its cost, every prompt that was sent, and the error if it failed.
+    """The end of an agent's answer: its cost, every prompt sent, and the error if it failed.
 
-    `quoted` is how well each quoted source answers the question, by its number; an agent that does not quote has none.
-    With `known` False it says that it does not know. `form` tells results from an answer.
+    `quoted` maps the number of each quoted source to how well it answers the question; it is empty for an agent that
+    doesn't quote. `known` is False if the agent says that it doesn't know. `form` distinguishes results from an answer.
     """
 
     usage: Usage = Usage()
@@ -61,7 +61,7 @@ class AgentResult:
 
 
 AgentPart = str | Status | AgentResult
-"""What an agent gives: deltas and what it is at, as they come, the AgentResult last."""
+"""What an agent yields: text deltas and Status events, and the AgentResult last."""
 
 
 class Agent(Protocol):
@@ -70,23 +70,23 @@ class Agent(Protocol):
     name: str
 
     def check(self, variables: Mapping[str, str], templates: Mapping[str, str] = NO_TEMPLATES) -> None:
-        """Raise TemplateError if its prompts cannot take `variables`, or `templates` can't replace them."""
+        """Raise TemplateError if its prompts can't take `variables`, or `templates` can't replace them."""
         ...
 
     def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
-        """Yield deltas of the answer and what the agent is at as they come, then the AgentResult."""
+        """Yield text deltas and Status events, then the AgentResult."""
         ...
 
 
 class StepUnavailable(ConnectionError):
-    """A step in another process is overloaded or has just died; the same question may be answered in a moment."""
+    """A step in another process is overloaded or has just died; asking again in a moment may succeed."""
 
 
 class LLMAgent:
-    """Answers with a language model, by the synthesizer that `by_task` makes for a task, or always by `own`.
+    """Answers with a language model, using the synthesizer that `by_task` makes for a task, or always `own`.
 
-    `system` replaces the system prompt of `prompts`; `assistant` is the given beginning of every answer; at most
-    `at_once` calls of a question run at a time.
+    `system` replaces the system prompt of `prompts`. Every answer starts with `assistant`. At most `at_once` calls of a
+    question run concurrently.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class LLMAgent:
         self._system, self._assistant, self._at_once = system, assistant, at_once
 
     def check(self, variables: Mapping[str, str], templates: Mapping[str, str] = NO_TEMPLATES) -> None:
-        """Raise TemplateError if its prompts cannot take `variables`, or `templates` can't replace them."""
+        """Raise TemplateError if its prompts can't take `variables`, or `templates` can't replace them."""
         self._prompts.replaced(templates).check(variables)
 
     def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
@@ -128,14 +128,14 @@ class LLMAgent:
             except LLMFailed as error:
                 failed, shorter = str(error), None if task.sent else self._shorter(session, error)
             except WindowTooSmall:
-                if not result.failed:  # the settings are why, not what the server takes
+                if not result.failed:  # caused by the settings, not by the server's limit
                     raise
                 break
             exchanges = (*result.exchanges, *session.exchanges)
             result = AgentResult(result.usage + session.usage, exchanges, failed)
             if shorter is None or shown:
                 break
-            log.info("%s: asked again with at most %d tokens", failed, shorter)
+            log.info("%s: retrying with at most %d tokens", failed, shorter)
             window = shorter
         send(result)
 
@@ -157,7 +157,7 @@ class LLMAgent:
         )
 
     async def _send_text(self, task: Task, session: LLMSession, send: Callable[[AgentPart], None]) -> None:
-        """Send the deltas of the answer, as far as they may be shown. Raises LLMFailed and TemplateError."""
+        """Send the presentable deltas of the answer. Raises LLMFailed and TemplateError."""
         if task.sent:
             await _relay(task.sent[-1].content, session, send)
             return
@@ -167,15 +167,15 @@ class LLMAgent:
                 send(delta)
                 text += delta
                 if len(text) < LONGEST_REFUSAL and may_refuse(task.mode) and gives_up(text):
-                    break  # nothing that follows would be shown, and a slow model may write for long
+                    break  # the rest wouldn't be shown, and a slow model may take long to write it
                 if task.form == SUMMARY and _is_enough(len(text), delta):
                     break
 
     def _shorter(self, session: LLMSession, error: LLMFailed) -> int | None:
-        """Return the window to ask again with after a prompt of `session` failed; None if its length was not why.
+        """Return a smaller window for a retry after a prompt of `session` failed; None if its length isn't the cause.
 
-        It is what the server said that it takes. If that is no less, our count of tokens differs from the server's, or
-        it said nothing: then half of what was asked for.
+        It is the limit that the server reported. If that is no smaller, the server counts tokens differently or
+        reported no limit; then it is half of the tokens requested.
         """
         if not isinstance(error, ContextTooLong):
             return None
@@ -183,7 +183,7 @@ class LLMAgent:
         return learned if learned < session.window else min(session.window, session.needed()) // 2
 
     def _recent(self, history: Sequence[Message], window: int) -> Sequence[Message]:
-        """Return the newest turns that leave the passages their room, from a question on, as some templates want."""
+        """Return the newest turns that leave room for the passages, from a question on: some templates need that."""
         left = int(window * HISTORY_SHARE)
         for n, message in enumerate(reversed(history)):
             left -= self._llm.count(message.content)
@@ -194,14 +194,14 @@ class LLMAgent:
 
 
 async def _relay(prompt: str, session: LLMSession, send: Callable[[AgentPart], None]) -> None:
-    """Send what the model says to `prompt`. Raises LLMFailed."""
+    """Send the model's reply to `prompt`. Raises LLMFailed."""
     async with aclosing(session.stream(prompt)) as deltas:
         async for delta in deltas:
             send(delta)
 
 
 def _is_enough(length: int, delta: str) -> bool:
-    """Return whether a summary of this length may end behind `delta`."""
+    """Return whether a summary of this length may end after `delta`."""
     ended = delta.rstrip(" ").endswith(ENDS)
     return length > LONGEST_SUMMARY and (ended or length > 2 * LONGEST_SUMMARY)
 
@@ -209,7 +209,7 @@ def _is_enough(length: int, delta: str) -> bool:
 def synthesizer_of(
     task: Task, *, prompts: Prompts = DEFAULT, num_children: int | None = None, structured: bool = False
 ) -> Synthesizer:
-    """Return the synthesizer of a task's mode, with its own templates and structure where it brings them."""
+    """Return the synthesizer for a task's mode, with the task's own templates and `structured` if it has them."""
     return make_synthesizer(
         task.mode,
         prompts=prompts.replaced(task.templates),
@@ -227,7 +227,7 @@ class CollectionEmbed(Protocol):
 class ExtractiveAgent:
     """Answers by quoting the hits: the section that certainly answers, or results to choose from.
 
-    The last resort: it cannot fail. Without `embed`, words alone choose the quotes.
+    It is the last resort and can't fail. Without `embed`, only words choose the quotes.
     """
 
     name = "extractive"
@@ -236,10 +236,10 @@ class ExtractiveAgent:
         self._embed = embed
 
     def check(self, variables: Mapping[str, str], templates: Mapping[str, str] = NO_TEMPLATES) -> None:
-        """Accept any: it has no prompts."""
+        """Accept anything, because it has no prompts."""
 
     async def prepare(self, task: Task) -> Task:
-        """Return the task with what to quote, and with the hits that are quoted first, in the order of the quotes."""
+        """Return the task with its quotes, and with the quoted hits first, in the order of the quotes."""
         quotes, hits = in_order(await self._choose(task), task.hits)
         return replace(task, quotes=quotes, hits=hits)
 

@@ -1,6 +1,7 @@
-"""Adds the number of the passage that supports a claim, while the answer streams.
+"""Adds the number of the passage that supports a claim while the answer streams.
 
-Knows statements and passages; no engine, no prompt and no second model call. docs/citations.md has the figures.
+This module knows statements and passages, but no engine and no prompt; it makes no second model call. docs/citations.md
+has the figures.
 """
 
 import time
@@ -15,15 +16,15 @@ from pipelines.lexical import terms
 from pipelines.records import NOWHERE, Reason
 from pipelines.text.languages import ENGLISH, say
 
-CLOSEST = 3  # passages that are named where none supports anything
+CLOSEST = 3  # passages to name if none supports anything
 
 
 class Attributor:
-    """Passes the pieces of an answer on to `write` at once, and cites for each claim as soon as it is whole.
+    """Passes the pieces of an answer to `write` immediately, and cites for each claim once it is complete.
 
-    A claim whose own numbers do not support it gets one that does, a claim without any too; one that no passage
-    supports stays as it is. `checked` are the statements so far, `seconds` the time that their checks took. The words
-    that it adds are in `language`.
+    A claim that its own numbers do not support, or without numbers, gets a number that does, unless the passages refute
+    it. A claim that no passage supports stays as it is. `checked` has the statements so far, and `seconds` is the time
+    that their checks took. Added sentences are in `language`.
     """
 
     def __init__(self, passages: Passages, write: Callable[[str], None], language: str = ENGLISH) -> None:
@@ -33,13 +34,13 @@ class Attributor:
         self.seconds = 0.0
 
     async def feed(self, pieces: Sequence[Piece]) -> None:
-        """Say the text of `pieces`, and the numbers that are certain now that they have come."""
+        """Write the text of `pieces`, and the numbers that are now certain."""
         said = ""
         for piece in pieces:
             if isinstance(piece, str):
                 said += piece
                 continue
-            if said:  # a reader need not wait for the check of what follows
+            if said:  # the reader need not wait for the check of the statement
                 self._write(said)
             began = time.perf_counter()
             checked = await self._check(piece)
@@ -51,7 +52,7 @@ class Attributor:
             self._write(said)
 
     async def close(self) -> None:
-        """Say the closest passages, if none supports anything, as no more text comes."""
+        """Add the closest passages at the end of the answer, if none supports anything."""
         await self.feed([self._cite_closest()])
 
     async def _check(self, statement: Statement) -> CheckedStatement:
@@ -64,34 +65,34 @@ class Attributor:
         if why := self._refute(text, code):
             return CheckedStatement(statement, _unsupported(given), why=why)
         if PHRASES["yes_or_no"].match(statement.text) and not self._passages.has_said(text):
-            return CheckedStatement(statement, _unsupported(given))  # words of the question are in any passage found
+            return CheckedStatement(statement, _unsupported(given))  # any found passage has the question's words
         if checked.supported:
             return checked
         added = await self._passages.find(text, numbers, self._prefer(text), code)
         return CheckedStatement(statement, given, added) if added else checked
 
     def _refute(self, text: str, code: str | None) -> Reason | None:
-        """Return why a claim can't hold; what goes on about a thing that is nowhere can't either."""
+        """Return why a claim can't be supported; one that continues about something in no passage can't either."""
         last = self._last_claim
         if last and last.why and last.why.kind == NOWHERE and PHRASES["goes_on"].match(text):
             return last.why
         return self._passages.refute(text, code)
 
     def _claim_of(self, statement: Statement) -> str:
-        """Return the text that the statement's numbers stand for: the one before, if it has no words itself."""
+        """Return the text that the statement's numbers cite for: the previous statement's if it has no words itself."""
         if self.checked and statement.numbers and not terms(statement.text):
             return self.checked[-1].statement.text
-        return PHRASES["yes_or_no"].sub("", statement.text)  # which no passage says
+        return PHRASES["yes_or_no"].sub("", statement.text)  # no passage says "yes" or "no"
 
     def _prefer(self, text: str) -> Collection[int]:
-        """Return the passages of the claim before, if `text` goes on about its subject without naming it."""
+        """Return the passages of the previous claim, if `text` continues its subject without naming it."""
         last = self._last_claim
         if last is None or not PHRASES["goes_on"].match(text):
             return ()
         return [n for n, support in (*last.given.items(), *last.added.items()) if support.enough]
 
     def _cite_closest(self) -> str:
-        """Return the last line of an answer that claims something without any support, else ""."""
+        """Return the last line of an answer whose claims have no support at all, otherwise ""."""
         claims = [one for one in self.checked if one.is_claim]
         closest = self._passages.closest(CLOSEST)
         if not claims or not closest or any(one.supported for one in self.checked):
@@ -106,9 +107,9 @@ def _unsupported(given: Mapping[int, Support]) -> Mapping[int, Support]:
 
 
 def _write_numbers(statement: Statement, numbers: Sequence[int]) -> str:
-    """Return added numbers as they stand after a statement, with its gap; those of a code block in a line below."""
+    """Return added numbers as written after a statement, with its gap; for a code block, on a line below it."""
     marks, gap = "".join(f"[{n}]" for n in numbers), statement.gap
     if not marks or statement.kind is not StatementKind.CODE:
         return (f" {marks}" if marks else "") + gap
-    below = "\n" if gap.count("\n") == 1 else ""  # else the number would be the beginning of the next line's text
+    below = "\n" if gap.count("\n") == 1 else ""  # otherwise the number would start the next line's text
     return f"\n{statement.indent}{marks}{below}{gap}"

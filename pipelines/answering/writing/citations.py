@@ -1,6 +1,6 @@
 """Makes citations from the checked statements of an answer, and counts its claims.
 
-Knows statements and hits; how support is measured stands in support.py. docs/citations.md has the method.
+This module knows statements and hits; support.py measures support. docs/citations.md describes the method.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,9 @@ from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Clai
 
 @dataclass(frozen=True)
 class CheckedStatement:
-    """A statement of an answer with the support by each number that the model gave, and by each that was added.
+    """A statement of an answer, with its support by each number that the model gave and each that was added.
 
-    `why` is why it can't hold, where that is known.
-
-    What follows from them is looked at again and again while the answer is written, and found once.
+    Derived properties are cached, because they are read repeatedly while the answer is written.
     """
 
     statement: Statement
@@ -31,7 +29,7 @@ class CheckedStatement:
 
     @cached_property
     def is_claim(self) -> bool:
-        """Whether it states something about the subject."""
+        """Whether it makes a claim about the subject."""
         return is_claim(self.statement)
 
     @cached_property
@@ -41,9 +39,9 @@ class CheckedStatement:
 
 
 def make_citations(checked: Sequence[CheckedStatement], hits: Sequence[Hit]) -> tuple[Citation, ...]:
-    """Return the citations in order of appearance; `[n]` is `hits[n - 1]`.
+    """Return the citations in order of appearance; `[n]` cites `hits[n - 1]`.
 
-    A citation is supported if each of its claims is; `support` is that of its weakest claim.
+    A citation is supported if all of its claims are; `support` is the support of its weakest claim.
     """
     supports: dict[int, list[Support]] = {}
     for one in checked:
@@ -54,7 +52,7 @@ def make_citations(checked: Sequence[CheckedStatement], hits: Sequence[Hit]) -> 
 
 
 def count_claims(checked: Sequence[CheckedStatement]) -> Claims:
-    """Return how many claims there are, how many have a number, and which have no passage that supports them."""
+    """Return the number of claims, the number of cited ones, and the texts of the unsupported ones."""
     claims = [one for one in checked if one.is_claim]
     cited = sum(bool(one.given or one.added) for one in claims)
     others = [one for one in claims if not one.supported]
@@ -63,7 +61,7 @@ def count_claims(checked: Sequence[CheckedStatement]) -> Claims:
 
 
 def first_support(checked: Sequence[CheckedStatement]) -> float:
-    """Return how well a passage supports the first claim; 0 without one, and for yes or no, which words do not tell."""
+    """Return how well a passage supports the first claim; 0 without a claim, or if the answer starts with yes or no."""
     first = next((one for one in checked if one.is_claim), None)
     if first is None or PHRASES["yes_or_no"].match(checked[0].statement.text):
         return 0.0
@@ -71,18 +69,18 @@ def first_support(checked: Sequence[CheckedStatement]) -> float:
 
 
 def cite_closest(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
-    """Return the citations of an answer that it does not know: they support nothing."""
+    """Return the citations of an answer that says it doesn't know; they support nothing."""
     nothing = {n: [Support(0.0, False, readable_text(hits[n - 1].passage))] for n in numbers_in(text) if n <= len(hits)}
     return tuple(_citation(n, hits[n - 1], supports, ATTRIBUTED) for n, supports in nothing.items())
 
 
 def cite_quotes(quoted: Mapping[int, Support], hits: Sequence[Hit]) -> tuple[Citation, ...]:
-    """Return the citations of an answer that quotes `hits[n - 1]`, with how well each answers the question."""
+    """Return the citations of an answer that quotes `hits[n - 1]`, with how well each source answers the question."""
     return tuple(_citation(n, hits[n - 1], [support], ATTRIBUTED) for n, support in quoted.items())
 
 
 def cite_sections(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
-    """Return the citations of an answer that a person wrote: those that it numbers, then the rest of its sections."""
+    """Return the citations of an answer that a person wrote: first the numbered ones, then its other sections."""
     numbered = [n for n in numbers_in(text) if n <= len(hits)]
     ordered = dict.fromkeys([*numbered, *range(1, len(hits) + 1)])
     return tuple(
@@ -91,7 +89,7 @@ def cite_sections(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
 
 
 def count_quotes(quoted: Mapping[int, Support]) -> Claims:
-    """Return the quoted sources as claims: each is cited and supported, since it stands there."""
+    """Return the quoted sources as claims; each is cited and supported, because it is verbatim."""
     return Claims(len(quoted), len(quoted), len(quoted))
 
 

@@ -1,6 +1,6 @@
-"""Tells which statements of an answer are claims: they state something about the subject.
+"""Tells which statements of an answer are claims, that is, say something about the subject.
 
-Knows statements, words and refusals; no hits and no vectors.
+This module knows statements, words and refusals, but no hits and no vectors.
 """
 
 from pipelines.answering.grounding.words import content_words
@@ -21,7 +21,7 @@ _TALK = content_words(
 
 
 def is_claim(statement: Statement) -> bool:
-    """Return whether it is no heading, lead-in, question, courtesy or refusal, and has words about the subject."""
+    """Return whether it has words about the subject and is no heading, lead-in, question, courtesy or refusal."""
     if statement.kind is StatementKind.HEADING:
         return False
     if statement.kind is not StatementKind.CODE and (

@@ -1,4 +1,4 @@
-"""Describes the sections that an answer does not cite: what each says about the question."""
+"""Describes the sections that an answer does not cite by their sentence closest to the question."""
 
 import itertools
 from typing import Any
@@ -10,24 +10,24 @@ from pipelines.page.blocks import BlockKind, MarkdownBlock, read_blocks
 from pipelines.page.stored import readable_text
 from pipelines.records import Answer, Hit
 
-FEW = 4  # words of a sentence that may say something; sentences that are shown of a paragraph at most
-LENGTH = 200  # characters of what is shown: two lines of a page
-HEAD = "| - |\n| --- |"  # of a table, so that the next line is read as a row
+FEW = 4  # the fewest words of a meaningful sentence, and the most sentences shown from a paragraph
+LENGTH = 200  # characters shown: two lines on a page
+HEAD = "| - |\n| --- |"  # a table head, so that the next line is read as a row
 
 
 def describe_found(answer: Answer) -> list[dict[str, Any]]:
-    """Return the source, title, headings and closest sentence of each section that was found and is not cited."""
+    """Return the source, title, headings and closest sentence of each found section that is not cited."""
     asked = next(iter(answer.queries), answer.question)
     return [name_section(hit) | {"snippet": closest_sentence(asked, hit)} for hit in answer.also_found]
 
 
 def name_section(hit: Hit) -> dict[str, Any]:
-    """Return what names the section of a hit."""
+    """Return the fields that identify the section of a hit."""
     return {"source": hit.source, "title": hit.title, "headings": hit.headings}
 
 
 def closest_sentence(question: str, hit: Hit) -> str:
-    """Return the item, row or sentence (with those behind it) of a hit that has most words of the question."""
+    """Return the item, row or sentence (with the ones after it) of a hit that has the most words of the question."""
     asked = content_words(question)
     texts = list(itertools.chain(*map(_texts, read_blocks(hit.text))))
     told = [one for one in texts if not one[0].endswith(":")] or texts
@@ -35,13 +35,13 @@ def closest_sentence(question: str, hit: Hit) -> str:
 
 
 def _texts(block: MarkdownBlock) -> list[tuple[str, str]]:
-    """Return the texts of a block that may be close to a question, each with what is shown of it."""
+    """Return the parts of a block that may match a question, each with the text to show for it."""
     match block.kind:
         case BlockKind.CODE:
             texts = []
         case BlockKind.LIST:
             plain = [readable_text(item).partition("\n")[0] for item in block.items]
-            texts = [text.partition(" ")[2] for text in plain]  # behind its marker
+            texts = [text.partition(" ")[2] for text in plain]  # the text after its marker
         case BlockKind.TABLE:
             texts = [readable_text(f"{HEAD}\n{row}").rpartition("\n")[2] for row in block.rows[2:]]
         case BlockKind.NOTE:

@@ -1,4 +1,4 @@
-"""What an answer is written from."""
+"""Defines a draft: everything from which an answer is written."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from pipelines.records import Citation, Route
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What an answer is written from: `text` that is there, or a `task` for the agent of `route` and its stand-ins.
+    """Everything from which an answer is written: a final `text`, or a `task` for an agent.
 
-    With neither the answer is the hits of `retrieval` alone. `notes` are what the answer begins with, `cited` is what
-    the person who wrote `text` cited in it. `astray` is what the question goes on about, if nothing that was found is
-    about that.
+    The agent of `route` gets the task first, then its fallbacks. With neither text nor task, the answer is only the
+    hits of `retrieval`. `notes` go at the start of the answer. `cited` has the citations of the person who wrote
+    `text`. `astray` is the subject that the question continues, if no hit is about it.
     """
 
     retrieval: Retrieval

@@ -1,4 +1,4 @@
-"""The text of one answer while it is written: what was sent of it, by whom, and how it ended."""
+"""Tracks the text of one answer while it is written: what was sent, by which agent, and how it ended."""
 
 import logging
 import uuid
@@ -25,14 +25,14 @@ from pipelines.records import ANSWER, FINISHED, HIGH, RESULTS, Answer, AnswerFor
 
 log = logging.getLogger(__name__)
 
-# Stands in `degraded` where a call of the language model was cut off.
+# In `degraded` if a call of the language model was cut off.
 TRUNCATED = "truncated"
 
 
 class Manuscript:
-    """The text of the answer to `draft`. What is said is sent at once, the notes first.
+    """The text of the answer to `draft`; text is sent immediately, the notes first.
 
-    An agent that begins after another one voids what that one sent.
+    An agent that begins after another one discards the other's text.
     """
 
     def __init__(self, draft: Draft, trace: Trace, send: Send) -> None:
@@ -62,13 +62,13 @@ class Manuscript:
         return "".join(f"{note}\n\n" for note in self._notes)
 
     def begin(self, agent: str) -> None:
-        """Let an agent begin; the text of the one before it is void."""
+        """Begin the text of an agent and discard the previous agent's."""
         self._sent = self._sent or bool(self._parts)
         self.agent, self._parts, self.failed, self.refused, self.checked = agent, [], False, False, ()
         self._quoted, self._form = {}, ANSWER
 
     def append_text(self, text: str) -> None:
-        """Send more of the text; the first text of a further agent comes with the notes, which are void as well."""
+        """Send more text; a further agent's first text resets the answer, so the notes are sent again with it."""
         reset = self._sent and not self._parts
         self.trace.mark_first("first_delta")
         self.send(Delta(f"{self._preface}{text}" if reset else text, reset))
@@ -76,12 +76,12 @@ class Manuscript:
             self._parts.append(text)
 
     def end(self, result: AgentResult) -> None:
-        """Take the result of the agent."""
+        """Record the result of the agent."""
         self.trace.add_usage(result.usage, result.exchanges)
         if result.failed:
             self.fail(result.failed)
             return
-        self._quoted = result.quoted or self._quoted  # which a summary follows
+        self._quoted = result.quoted or self._quoted  # a summary keeps the quotes before it
         self._known = result.known
         self._form = result.form if result.quoted else self._form
         for cut in {exchange.finish_reason for exchange in result.exchanges} - {FINISHED}:
@@ -89,21 +89,21 @@ class Manuscript:
             self.trace.mark_degraded(TRUNCATED)
 
     def fail(self, why: str) -> None:
-        """Take note that the agent failed and another stands in for it; the route names both."""
+        """Record that the agent failed and another one takes over; the route names both."""
         log.warning("agent %s failed: %s", self.agent, why)
         self.failed, self._whole = True, False
         self.trace.mark_degraded(f"llm:{self.agent}")
         self._route = Route(self._route.agent, f"{self._route.why}; {self.agent} failed: {why}")
 
     def fall_back(self, note: str) -> None:
-        """Take note that the agent found no answer and another one stands in for it, which `note` tells the reader."""
+        """Record that the agent found no answer and another one takes over; `note` says so to the reader."""
         self._route = Route(self._route.agent, f"{self._route.why}; {self.agent} found no answer")
         self._notes += (note,)
         if not self._sent and not self._parts:
             self.send(Delta(f"{note}\n\n"))
 
     def refuse(self, text: str) -> None:
-        """Let `text`, which says that there is no answer, be all of it."""
+        """Replace the answer by `text`, which says that there is no answer."""
         self.begin(self.agent)
         self.append_text(text)
         self._known = False
@@ -148,7 +148,7 @@ class Manuscript:
         )
 
     def _cite(self, hits: Sequence[Hit]) -> tuple[tuple[Citation, ...], Claims]:
-        """Return the citations and the count of the claims; an answer that it does not know claims nothing."""
+        """Return the citations and the count of claims; an answer that says it doesn't know has no claims."""
         if self._quoted:
             further = [one for one in make_citations(self.checked, hits) if one.n not in self._quoted]
             quoted = Claims() if self._form == RESULTS else count_quotes(self._quoted)  # results claim nothing
@@ -159,6 +159,6 @@ class Manuscript:
         return make_citations(self.checked, hits), count_claims(self.checked)
 
     def _first_support(self) -> float:
-        """Return how well a passage supports the first claim, or the first quoted source answers the question."""
+        """Return the support of the first claim, or how well the first quoted source answers the question."""
         quoted = next(iter(self._quoted.values()), None)
         return quoted.score if quoted else first_support(self.checked)

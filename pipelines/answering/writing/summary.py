@@ -1,6 +1,7 @@
-"""Keeps what a model says about quoted passages where they support it, and code that stands in them.
+"""Keeps a model's statements about quoted passages if the passages support them, and verbatim code.
 
-What the quotations or a claim before say in the same words is left out, and so is a lead-in to something that is.
+Statements that repeat the quotations or an earlier claim word for word are left out, as are lead-ins to omitted
+statements.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +15,9 @@ from pipelines.text.languages import ENGLISH, say
 
 
 class SummaryFilter:
-    """Passes the claims that hold on to `write`, below `quoted`, the text that quotes; `checked` are those claims.
+    """Passes supported claims to `write`, below `quoted`, the quoting text; `checked` has those claims.
 
-    What stands before them is in `language`.
+    The line before them is in `language`.
     """
 
     def __init__(self, passages: Passages, quoted: str, write: Callable[[str], None], language: str = ENGLISH) -> None:
@@ -31,14 +32,14 @@ class SummaryFilter:
         return self._cited.seconds
 
     async def feed(self, pieces: Sequence[Piece]) -> None:
-        """Say what of `pieces` is certain to hold."""
+        """Write the parts of `pieces` that are certain to be supported."""
         for piece in pieces:
             await self._cited.feed([piece])
             if isinstance(piece, Statement):
                 self._settle(self._cited.checked[-1])
 
     async def close(self) -> None:
-        """Drop what leads to nothing, as no more comes."""
+        """Drop a lead-in with nothing after it at the end of the text."""
 
     def _hold(self, text: str) -> None:
         self._held += text
@@ -61,5 +62,5 @@ class SummaryFilter:
 
 
 def _words(text: str) -> str:
-    """Return the words of a text without its marks."""
+    """Return the words of a text without markup and punctuation."""
     return " ".join("".join(sign if sign.isalnum() else " " for sign in plain_text(text).casefold()).split())

@@ -1,6 +1,6 @@
-"""Writes the answer of a draft: its own text, or that of the first agent that succeeds.
+"""Writes the answer of a draft: the draft's own text, or the text of the first agent that succeeds.
 
-Knows agents and what may leave the service; not how hits are found.
+This module knows agents and which text may leave the service, not how hits are found.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ from pipelines.llm.session import ChatModel, Status
 from pipelines.records import FULL, QUOTED, SUMMARY
 from pipelines.text.languages import say
 
-MOST_SUMMARIZED = 2  # sections: a small model confuses more, and takes longer to read them
+MOST_SUMMARIZED = 2  # sections; a small model confuses more of them, and takes longer to read them
 
 
 class AnswerWriter:
-    """Writes answers by the first agent that succeeds: that of `llm` and `synthesizer`, `agents`, the extractive one.
+    """Writes answers with the first agent that succeeds: one from `llm`, then `agents`, last the extractive one.
 
-    `embed` gives the vectors by which claims are compared with passages.
+    `embed` returns the vectors with which claims are compared with passages.
     """
 
     def __init__(
@@ -54,17 +54,17 @@ class AnswerWriter:
 
     @property
     def models(self) -> Sequence[Agent]:
-        """The agents with a language model, in the order in which they stand in for each other."""
+        """The agents with a language model, in the order of fallback."""
         return self._agents[:-1]
 
     def check_mode(self, mode: str) -> str:
-        """Return `mode`. Raises ModeNeedsModel for one that asks a model alone, where none is, and UnknownMode."""
+        """Return `mode`. Raises UnknownMode, or ModeNeedsModel for a mode that needs a model if there is none."""
         if mode not in self.modes:
             raise (ModeNeedsModel if mode in MODES else UnknownMode)(mode, self.modes)
         return mode
 
     def check(self, name: str, variables: Mapping[str, str], templates: Mapping[str, str]) -> None:
-        """Raise TemplateError if the prompts of the agent `name`, else of the first, can't take these."""
+        """Raise TemplateError if the prompts of the agent `name`, or else of the first one, can't take these."""
         next((agent for agent in self._agents if agent.name == name), self._agents[0]).check(variables, templates)
 
     def quotes(self, name: str) -> bool:
@@ -72,14 +72,14 @@ class AnswerWriter:
         return name == self._extractive.name or len(self._agents) == 1
 
     async def prepare(self, task: Task, agent: str, trace: Trace) -> Task:
-        """Return the task, with its hits in the order in which the answer quotes them if no model is asked."""
+        """Return the task; if no model will be asked, its hits are in the order in which the answer quotes them."""
         if task.form != SUMMARY and self._order(agent, task)[0] is not self._extractive:
             return task
         with trace.step("choose"):
             return await self._extractive.prepare(task)
 
     async def write(self, draft: Draft, trace: Trace, send: Send) -> Manuscript:
-        """Write the answer, and send its text and what its agents are at as they come. Raises TemplateError."""
+        """Write the answer; send its text and the agents' Status events. Raises TemplateError."""
         paper = Manuscript(draft, trace, send)
         if draft.text:
             paper.begin(draft.route.agent)
@@ -98,17 +98,17 @@ class AnswerWriter:
             await self._by_agent(agent, task, paper)
             if not paper.failed:
                 break
-        if paper.refused and not _is_final(task):  # the index probably has an answer: the passages are quoted
+        if paper.refused and not _is_final(task):  # the index probably has an answer, so quote the passages
             paper.fall_back(say("quoted_instead", task.language))
             await self._by_agent(self._extractive, task, paper)
         elif paper.refused:
             paper.refuse(unknown_answer(task.question, task.hits, task.evidence, task.language))
 
     def _order(self, first: str, task: Task) -> list[Agent]:
-        """Return the agent `first`, then its stand-ins, the extractive one last.
+        """Return the agent `first`, then its fallbacks, with the extractive one last.
 
-        If no hit could support an answer it is the extractive agent alone, which says so: no model is tempted. A
-        capable one is asked anyway: it judges better than words and cosines whether passages answer.
+        If no hit could support an answer, it is only the extractive agent, which says so; this keeps a model from
+        inventing one. A capable model is asked anyway: it judges better than words and cosines whether passages answer.
         """
         askable = is_askable(task.question, task.hits, task.evidence, again=bool(task.history))
         askable = askable or (task.form == FULL and bool(task.hits))
@@ -117,18 +117,20 @@ class AnswerWriter:
         return sorted(self._agents, key=lambda agent: (agent.name != first, agent.name == ExtractiveAgent.name))
 
     async def _by_agent(self, agent: Agent, task: Task, paper: Manuscript) -> None:
-        """Write what one agent says: sanitized, without refusals, with the numbers of the passages that support it."""
+        """Write one agent's text: sanitized, without refusals, with the numbers of the supporting passages."""
         sanitizer, refusals = _sanitizer(task), RefusalFilter(final=_is_final(task), question=task.question)
         written: list[TextStage] = [sanitizer, TextReader(), *([refusals] if may_refuse(task.mode) else [])]
-        stages = TextStages([sanitizer] if agent is self._extractive else written)  # a quotation has its numbers
+        stages = TextStages(
+            [sanitizer] if agent is self._extractive else written
+        )  # a quotation already has its numbers
         paper.begin(agent.name)
         cited = Attributor(self._passages(task), paper.append_text, task.language)
         await self._write_by(agent, task, paper, stages, cited)
-        refused = refusals.refused or paper.text.strip() == UNKNOWN  # a mode that found nothing to ask about
+        refused = refusals.refused or paper.text.strip() == UNKNOWN  # a mode without any passage
         paper.refused, paper.checked = not paper.failed and refused, cited.checked
 
     async def _summarize(self, agent: Agent, task: Task, paper: Manuscript) -> None:
-        """Add what `agent` says about the quoted sections, as far as they support it, if they likely answer."""
+        """Add the supported statements of `agent` about the quoted sections, if these likely answer."""
         if not task.quotes or not (task.evidence is None or is_likely(task.evidence)):
             return
         quoted = len({quote.hit for quote in task.quotes})
@@ -142,7 +144,7 @@ class AnswerWriter:
     async def _write_by(
         self, agent: Agent, task: Task, paper: Manuscript, stages: TextStages, cited: Attributor | SummaryFilter
     ) -> None:
-        """Feed what an agent says to `cited`, through the stages, and take the result."""
+        """Pass the agent's text through the stages to `cited`, and record the result."""
         with paper.trace.step("synthesize"):
             try:
                 async with aclosing(agent.answer(task)) as parts:
@@ -154,7 +156,7 @@ class AnswerWriter:
                         else:
                             for each in cut(part):
                                 await cited.feed(stages.feed(each))
-                                await asyncio.sleep(0)  # an answer may be long: other questions go on beside it
+                                await asyncio.sleep(0)  # an answer may be long: let other questions run
                 if not paper.failed:
                     await cited.feed(stages.close())
                     await cited.close()
@@ -171,7 +173,7 @@ class AnswerWriter:
 
 
 def _is_final(task: Task) -> bool:
-    """Return whether a refusal stands: the model is capable, or the index probably has no answer."""
+    """Return whether a refusal is final: the model is capable, or the index probably has no answer."""
     return task.form == FULL or not _is_likely(task)
 
 

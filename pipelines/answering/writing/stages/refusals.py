@@ -1,7 +1,7 @@
-"""Finds the sentences of an answer that say that there is none; takes them out while it streams.
+"""Finds sentences that say that there is no answer, and removes them while the answer streams.
 
-The prompts give the sentence for it in the reader's language (`say("unknown", …)`); the patterns know what small
-models write instead, in English. Knows statements, no passage and no model.
+The prompts contain such a sentence in the reader's language (`say("unknown", …)`); the patterns match the English
+sentences that small models write instead. This module knows statements, but no passage and no model.
 """
 
 from collections.abc import Iterable
@@ -13,17 +13,17 @@ from pipelines.answering.grounding.words import content_words
 from pipelines.answering.writing.stages.text import CodePiece, Number, Piece, Statement, StatementKind, read_text
 from pipelines.text.phrases import read_phrases
 
-MOST = 300  # characters of a sentence that are held, without the white space in it
-LONGEST = 1_000  # characters of one that are held at all
+MOST = 300  # the most characters of a sentence to hold back, without its whitespace
+LONGEST = 1_000  # the most characters of a sentence to hold back at all
 
 _PHRASES = read_phrases(__name__)
-_REFUSAL = regex.compile(_PHRASES["refusal"].pattern)  # of whose beginning it can be told that it may still match
+_REFUSAL = regex.compile(_PHRASES["refusal"].pattern)  # supports partial matches, for the start of a sentence
 _MARKS = " \t\n>*_#-\"'“`"  # before the first word of a sentence
 _AGREEING = content_words("yes sure certainly course absolutely can could you me i show give provide here")
 
 
 def is_refusal(sentence: str) -> bool:
-    """Return whether a sentence says that the passages, or the model, have no answer, and nothing else."""
+    """Return whether a sentence only says that the passages, or the model, have no answer."""
     text = _plain(sentence)
     if says_unknown(text):
         return True
@@ -32,36 +32,36 @@ def is_refusal(sentence: str) -> bool:
 
 
 def is_echo(sentence: str, question: str) -> bool:
-    """Return whether a sentence only repeats a request: "Yes, you can show me an example of it." """
+    """Return whether a sentence only repeats a request, as "Yes, you can show me an example of it." does."""
     said = content_words(_plain(sentence))
     asked = bool(_PHRASES["request"].search(question)) and not sentence.rstrip().endswith(":")
     return asked and bool(said) and said <= content_words(question) | _AGREEING
 
 
 def is_whole(sentence: str) -> bool:
-    """Return whether a refusal speaks of the whole question, as "I do not know", not of a part that is missing."""
+    """Return whether a refusal covers the whole question ("I do not know"), not just a missing part."""
     text = _plain(sentence)
     return says_unknown(text) or bool(_PHRASES["whole"].search(text))
 
 
 def gives_up(text: str) -> bool:
-    """Return whether an answer begins with a whole sentence that is a refusal of the question: no more is needed."""
+    """Return whether an answer begins with a complete sentence that refuses the whole question."""
     first = next((piece.text for piece in read_text(text) if isinstance(piece, Statement)), "")
     return first.endswith((".", "!", "?", "。")) and is_refusal(first) and is_whole(first)
 
 
 def may_refuse(begin: str) -> bool:
-    """Return whether a sentence that begins so may still become a refusal."""
+    """Return whether a sentence with this beginning may still become a refusal."""
     text = _plain(begin)
     return len(text) <= MOST and (may_say_unknown(text) or _REFUSAL.match(text, partial=True) is not None)
 
 
 class RefusalFilter:
-    """Takes refusals out of the pieces of an answer. Text that can't be one leaves with the delta it came in.
+    """Removes refusals from the pieces of an answer; text that can't be one is emitted with its delta.
 
-    A refusal at the beginning is taken out, and so is one of the whole question after other sentences, which small
-    models append to good answers. With `final` nothing after a refusal at the beginning is believed.
-    A beginning that only repeats the request of `question` counts as one.
+    A refusal at the beginning is removed. So is a later refusal of the whole question, which small models append to
+    good answers. With `final`, everything after a refusal at the beginning is discarded. A beginning that only repeats
+    the request of `question` counts as a refusal.
     """
 
     def __init__(self, *, final: bool = False, question: str = "") -> None:
@@ -71,20 +71,20 @@ class RefusalFilter:
 
     def _begin(self) -> None:
         """Begin a sentence."""
-        self._held: list[Piece] | None = []  # of the open sentence; None once it has left
-        self._sentence, self._worded = "", False  # the first marks of it are left out
+        self._held: list[Piece] | None = []  # pieces of the open sentence; None once emitted
+        self._sentence, self._worded = "", False  # without its leading marks
 
     @property
     def refused(self) -> bool:
-        """Whether the text so far says nothing but that there is no answer, or has no words."""
+        """Whether the text so far only says that there is no answer, or has no words."""
         return self._written and not self._said
 
     def feed(self, pieces: Iterable[Piece]) -> list[Piece]:
-        """Return the pieces that may leave now that `pieces` have come."""
+        """Add `pieces` and return the pieces that can be emitted now."""
         return [out for piece in pieces for out in self._take(piece)]
 
     def close(self) -> list[Piece]:
-        """Return the rest, as no more text comes."""
+        """Return the rest, after the end of the text."""
         return []
 
     def _take(self, piece: Piece) -> list[Piece]:
@@ -96,10 +96,10 @@ class RefusalFilter:
         if self._held is None:
             return [piece]
         self._held.append(piece)
-        if not self._worded and not _has_words(piece):  # marks before the first word, of any number
+        if not self._worded and not _has_words(piece):  # any number of marks before the first word
             self._sentence = (self._sentence + piece).lstrip(_MARKS)[:LONGEST]
             if piece.endswith("\n") and not self._said:
-                self._begin()  # a rule
+                self._begin()  # a horizontal rule
                 return []
             return self._let_go() if isinstance(piece, CodePiece) else []
         begun, own = self._sentence, "" if isinstance(piece, Number) else piece
@@ -107,10 +107,10 @@ class RefusalFilter:
         return self._let_go() if isinstance(piece, CodePiece) or not self._may_go_on(len(begun)) else []
 
     def _may_go_on(self, known: int) -> bool:
-        """Return whether the sentence may still become void, as it might at each place since its first `known` signs.
+        """Return whether the open sentence may still turn out to be a refusal or an echo.
 
-        Whatever may refuse might have at each place before, so only the ends of words are looked at, and those only
-        for an echo.
+        It must have been possible at each position since its first `known` characters. A possible refusal was possible
+        at each earlier position, so only the ends of words are checked, and only for an echo.
         """
         if len(self._sentence) > LONGEST:
             return False
@@ -123,21 +123,21 @@ class RefusalFilter:
         return not _has_words(begun) or self._may_echo(begun) or may_refuse(begun)
 
     def _may_echo(self, begun: str) -> bool:
-        """Return whether a sentence, whose last word may not be whole, may still repeat the request."""
+        """Return whether a sentence, whose last word may be incomplete, may still repeat the request."""
         if self._said or len(begun) > MOST or not _PHRASES["request"].search(self._question):
             return False
         whole = begun.rpartition(" ")[0]
         return not content_words(_plain(whole)) or is_echo(whole, self._question)
 
     def _let_go(self) -> list[Piece]:
-        """Return what was held, without the numbers of a refusal before it."""
+        """Return the held pieces, without the numbers of a refusal before them."""
         held, self._held = self._held or [], None
         while self._taken and held and (isinstance(held[0], Number) or not str(held[0]).strip()):
             del held[0]
         return held
 
     def _end(self, statement: Statement) -> list[Piece]:
-        """End a sentence; return what of it has not left yet, nothing if it is a refusal."""
+        """End a sentence; return its pieces that were held back, or none if it is a refusal."""
         said = _has_words(statement.text)
         refusal = said and statement.kind is not StatementKind.CODE and self._is_void(statement.text)
         taken = self._held is not None and (

@@ -1,7 +1,8 @@
-"""Reads the text of an answer while it streams: what is code, what cites, where a sentence ends.
+"""Parses the text of an answer while it streams: code, citations and the ends of sentences.
 
-Deltas become pieces: text as it comes, the numbers `[n]` that cite and the lines of code among it, and a Statement
-behind each sentence, list item, row and code block. Knows Markdown as text; no hits, no vectors and no model.
+Deltas become pieces: text immediately, with its citing numbers `[n]` and lines of code as separate pieces, and a
+Statement after each sentence, list item, row and code block. This module knows Markdown as text; it knows no hits,
+vectors or models.
 """
 
 import re
@@ -9,27 +10,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-LONGEST = 2000  # characters of a sentence; more is cut, so that a text without any end costs no more than another
-# Characters that are read at a time, and that are waited for to tell what a line or a mark is. What is longer is read
-# in parts: a text that may go on for ever as what it began as would be read again with each delta.
+LONGEST = 2000  # characters of a sentence; a longer one is cut, which bounds the cost of a text without any stop
+# Characters that are read at a time, and the most to wait for to classify a line or a mark. Longer text is read in
+# parts: otherwise a construct that never ends would be read again with each delta.
 WINDOW = 1000
-MOST = 2 * LONGEST  # characters of a statement without a space or a stop at which to end it
+MOST = 2 * LONGEST  # characters of a statement without a space or a stop at which to cut it
 
 
 class StatementKind(Enum):
-    """The kind of a statement: where it stands in the Markdown."""
+    """The kind of a statement: its place in the Markdown."""
 
     SENTENCE = "sentence"  # also a list item without a full stop
-    ROW = "row"  # of a table
+    ROW = "row"  # a table row
     CODE = "code"  # a fenced block
-    HEADING = "heading"  # also of a table
+    HEADING = "heading"  # also a table's head
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A part of an answer with the `numbers` that cite for it; `gap` is the white space that follows it.
+    """A part of an answer with the `numbers` that cite for it; `gap` is the whitespace after it.
 
-    `indent` is what stands before each line of a code block in a list or quotation, `code` are its lines.
+    `indent` is the prefix of each line of a code block inside a list or quotation.
     """
 
     text: str
@@ -45,25 +46,25 @@ class Number(str):
 
 
 class CodePiece(str):
-    """A piece of a fenced block of code, its fences too."""
+    """A piece of a fenced code block, including its fences."""
 
 
 Piece = str | Statement
-"""What a text consists of: its parts in order, each Statement behind the parts that it was read from."""
+"""An element of a parsed text: its parts in order, each Statement after the parts from which it was read."""
 
 
 # ---------------------------------------------------------------------------------------------- Markdown
 
 _LINE = re.compile(
     r"(?P<blank>[ \t]*\n)"
-    r"|(?P<divider>(?=[ \t|:-]*?--)[ \t|:-]++(?:\n|\Z))"  # below a table's head or a heading, or a rule
+    r"|(?P<divider>(?=[ \t|:-]*?--)[ \t|:-]++(?:\n|\Z))"  # below a table's head or a heading, or a horizontal rule
     r"|(?P<heading>[ \t]{0,3}\#{1,6}[ \t])"
     r"|(?P<fence>(?P<indent>[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?)(?P<mark>`{3,}+(?![^\n]*`)|~{3,})[^\n]*)"
     r"|(?P<row>[ \t]*\|)"
     r"|(?P<item>[ \t>]*(?:[-*+•]|\d{1,3}[.)])[ \t]+)"
     r"|(?P<quote>[ \t]*>)"
 )
-# The beginning of a line that may become another one of these with the next character.
+# The beginning of a line whose kind may change with the next character.
 _LINE_BEGUN = re.compile(
     r"[ \t>]*(?:(?:[-*+•]|\d{1,3}[.)]?)[ \t]*)?(?:`{0,2}|~{0,2})\Z|[ \t]{0,3}\#{1,6}\Z|[ \t|:-]*\Z"
     r"|[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:`{3,}+|~{3,}+)[^\n]{0,80}\Z"
@@ -73,11 +74,11 @@ _TOKEN = re.compile(
     r"|(?P<pipe>\|)|(?P<word>[^\s`\[|。！？]+|\[)"
 )
 _TOKEN_BEGUN = re.compile(r"(?:`+|\[\d{0,4}|\[\d{1,4}\]|[。！？]+[”’」』）*]*)\Z")
-# Numbers on the rest of a line: with nothing behind them they belong to what stands above.
+# Numbers on the rest of a line; if nothing follows them, they cite for the text above.
 _NUMBERS_ALONE = re.compile(r"(?:[ \t]*\[\d{1,4}\])+[ \t.,;]*(?:(?P<end>\n|\Z)|\S)")
 
 _CLOSERS = r"[\"')\]”’“»*_]*"
-_COLONS = ("", ":", "：")  # these end no statement, but may lead in the next one
+_COLONS = ("", ":", "：")  # these don't end a statement, but may introduce the next one
 _STOP = re.compile(rf"([.!?…。！？:：]){_CLOSERS}\Z")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|fig|approx|resp|incl|z\.B|d\.h|bzw)|(?-i:\b[A-Z]))\.\Z", re.I)
 _BOLD_LINE = re.compile(r"\s*(\*\*|__)[^*_]+\1\s*\Z")
@@ -85,24 +86,25 @@ _LOOSE_STOP = re.compile(r"(?<!\s)\s++(?=[.,;:!?](?:\s|\Z))")
 
 
 class TextReader:
-    """Reads a text as it comes: gives it back, with each Statement as soon as it is known to be whole.
+    """Parses a streamed text: returns its pieces, and each Statement as soon as it is known to be complete.
 
-    A statement's gap is not in the text, so that numbers can be put before it. Only white space after a sentence, and
-    what may begin something else, are held back. Code that is cut off gets its closing fence.
+    A statement's gap is not part of the text pieces before it, so that numbers can be inserted between them. Only
+    whitespace after a sentence, and text that may begin another construct, are held back. Code that is cut off gets its
+    closing fence.
     """
 
     def __init__(self) -> None:
         self._rest, self._final = "", False
         self._out: list[Piece] = []
         self._line_begins = True
-        self._ticks = ""  # that opened the code in a line
-        self._fence, self._indent = "", ""  # of the open code block
-        self._code_line: list[str] = []  # the parts of its open line; that of the fence itself begins with "\0"
+        self._ticks = ""  # the backticks that opened a code span
+        self._fence, self._indent = "", ""  # the open code block's
+        self._code_line: list[str] = []  # the parts of its current line; the fence's own line begins with "\0"
         self._code: list[str] = []  # its lines
         self._clear()
 
     def feed(self, text: str) -> list[Piece]:
-        """Return what is certain now that `text` has come, in order."""
+        """Add `text` and return the pieces that are certain now, in order."""
         for begin in range(0, len(text), WINDOW) or (0,):
             self._rest += text[begin : begin + WINDOW]
             at = 0
@@ -113,7 +115,7 @@ class TextReader:
         return out
 
     def close(self) -> list[Piece]:
-        """Return the rest, as no more text comes."""
+        """Return the rest, after the end of the text."""
         self._final = True
         out = self.feed("")
         if self._fence:
@@ -128,7 +130,7 @@ class TextReader:
         self._gap, self._code = "", []
 
     def _say(self, text: str, shown: str | None = None) -> None:
-        """Pass `shown` on, after the gap, and add `text` to the statement, which ends where it has no more room."""
+        """Emit `shown` after the gap and add `text` to the statement, which ends if it is full."""
         room = MOST - len(self._text) - len(self._gap)
         if shown is None and len(text) > room:
             self._add(text[: max(room, 0)])
@@ -163,7 +165,7 @@ class TextReader:
 
     @property
     def _stop(self) -> str:
-        """The mark at the end of the statement, "" if it has none."""
+        """The punctuation mark at the end of the statement, or ""."""
         tail = self._text[-40:].rstrip()
         found = _STOP.search(tail)
         return found[1] if found and not _ABBREVIATION.search(tail) else ""
@@ -177,7 +179,7 @@ class TextReader:
         return self._kind is not StatementKind.CODE and len(self._text) > LONGEST
 
     def _ends_before(self, following: str) -> bool:
-        """Return whether the statement is whole, as `following` comes after the gap."""
+        """Return whether the statement is complete before `following`, which comes after the gap."""
         if self._kind is StatementKind.CODE or "\n" not in self._gap:
             return self._kind is StatementKind.CODE or self._is_long or (self._is_ended and not following.islower())
         whole = self._kind is not StatementKind.SENTENCE or self._gap.count("\n") > 1 or self._is_ended
@@ -186,7 +188,7 @@ class TextReader:
     # -- reading
 
     def _read(self, at: int) -> int:
-        """Read one token from `at` on; return its length, 0 if more must come first."""
+        """Read one token from `at`; return its length, or 0 if more text is needed."""
         if self._fence:
             return self._read_code(at)
         if self._line_begins:
@@ -210,7 +212,7 @@ class TextReader:
         return len(token[0])
 
     def _waits(self, at: int) -> bool:
-        """Return whether more may come that tells what begins at `at`."""
+        """Return whether more text may come that decides how to read the text at `at`."""
         return not self._final and len(self._rest) - at < WINDOW
 
     def _read_span(self, text: str) -> None:
@@ -228,7 +230,7 @@ class TextReader:
             self._say(text)
 
     def _add_gap(self, text: str) -> None:
-        """Add white space to the gap; one that has grown without an end is passed on."""
+        """Add whitespace to the gap; an overlong gap is emitted."""
         if len(self._gap) > LONGEST:
             self._finish()
         self._gap += text
@@ -252,7 +254,7 @@ class TextReader:
         return len(token[0])
 
     def _read_line_begin(self, at: int) -> int:
-        """Read what the kind of a line depends on."""
+        """Read the start of a line, which determines its kind."""
         if self._waits(at) and _LINE_BEGUN.match(self._rest, at):
             return 0
         self._line_begins = False
@@ -291,7 +293,7 @@ class TextReader:
         return len(piece)
 
     def _end_code_line(self) -> None:
-        if self._code_line[:1] != ["\0"]:  # what names the language is no code
+        if self._code_line[:1] != ["\0"]:  # the line that names the language isn't code
             self._code += [*self._code_line, "\n"]
         self._code_line = []
 
@@ -308,16 +310,16 @@ class TextReader:
 
 
 def read_text(text: str) -> list[Piece]:
-    """Return the pieces of a whole text."""
+    """Return the pieces of a complete text."""
     reader = TextReader()
     return [*reader.feed(text), *reader.close()]
 
 
 def numbers_in(text: str) -> list[int]:
-    """Return the numbers that a whole text cites, each once, in order."""
+    """Return the numbers that a complete text cites, each once, in order."""
     return list(dict.fromkeys(int(piece[1:-1]) for piece in read_text(text) if isinstance(piece, Number)))
 
 
 def shown(pieces: Iterable[Piece]) -> str:
-    """Return the text of pieces."""
+    """Return the text of the pieces."""
     return "".join(piece.gap if isinstance(piece, Statement) else piece for piece in pieces)
