@@ -169,8 +169,8 @@ def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
 def make_reranker(settings: AnswerSettings, store: Store | None = None) -> Reranker | None:
     """Make the reranker; return None for the kind "none".
 
-    If the settings name no collection, a tag reranker must fit every collection in `store`. Raises NotAClassifier,
-    OtherCollection, and any error of a model that fails to load.
+    A tag reranker must have been trained for the settings' collection, or for one in `store` if the settings name none.
+    Raises NotAClassifier, OtherCollection, and any error of a model that fails to load.
     """
     if settings.reranker.kind == NONE:
         return None

@@ -1,4 +1,4 @@
-"""Dates the sources of an answer: when their pages were last checked, and when they changed."""
+"""Dates the sources of an answer: when their pages were last checked and changed."""
 
 import asyncio
 import logging
@@ -13,13 +13,13 @@ log = logging.getLogger(__name__)
 
 
 class SourceDates:
-    """Dates sources by what `store` knows of their pages; an answer without it is as good, but undated."""
+    """Dates sources with the page dates in `store`; if that fails, the answer is just undated."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def add(self, answer: Answer) -> Answer:
-        """Return the answer with the dates of its citations."""
+        """Return the answer with dates in its citations."""
         pages = {_page_of(citation) for citation in answer.citations}
         if not (pages and answer.collection):
             return answer

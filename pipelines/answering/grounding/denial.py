@@ -1,6 +1,6 @@
-"""Tells whether a passage says the opposite of a claim: its words, with a "not" or without one.
+"""Detects passages that say the opposite of a claim: the same words, with or without a "not".
 
-Knows texts only; the words are in exact.yaml.
+This module knows only texts; the words are in exact.yaml.
 """
 
 import re
@@ -22,15 +22,15 @@ _RELATIVES = {
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
-LEAST = 3  # words that a sentence and a claim share, if one denies the other
-DENIED = 0.75  # share of a denying sentence's words that the claim has
-STATED = 0.8  # share of a denying claim's words that one sentence has
-LONGEST = 25  # words of a sentence: a longer one says too much for one "not"
+LEAST = 3  # the fewest words that a sentence and a claim must share for one to deny the other
+DENIED = 0.75  # share of a denying sentence's words that the claim must have
+STATED = 0.8  # share of a denying claim's words that one sentence must have
+LONGEST = 25  # words; a longer sentence says too much for one "not" to negate it
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A sentence with its words of meaning, whether it denies something, and whether only of some things or then."""
+    """A sentence with its content words, whether it denies something, and whether that depends on a condition."""
 
     text: str
     words: frozenset[str]
@@ -39,7 +39,7 @@ class Said:
 
     @classmethod
     def of(cls, text: str, language: str = ENGLISH) -> "Said":
-        """Return what a sentence in `language` says: in another one "no" and "se" are other words."""
+        """Return the analysis of a sentence in `language`; "no" and "se" mean different things in other languages."""
         words = {word.casefold().replace("’", "'") for word in _WORD.findall(text)}
         words |= {part for word in words for part in _elided(word)}
         signs, conditions = _UNSPACED.get(language, ()), _CONDITIONS.get(language, frozenset())
@@ -51,12 +51,12 @@ class Said:
 
 
 def _elided(word: str) -> tuple[str, ...]:
-    """Return what an apostrophe of a word hides: "n't" of "can't", "n'" of "n'est"."""
+    """Return the contracted parts of a word with an apostrophe: "n't" in "can't", "n'" in "n'est"."""
     return (word.partition("'")[0] + "'", word[-3:]) if "'" in word else ()
 
 
 def sentences_of(text: str, language: str = ENGLISH) -> list[Said]:
-    """Return the sentences of a passage in `language` that may deny or be denied."""
+    """Return the sentences of a passage in `language` that may deny, or be denied."""
     found = (
         Said.of(one.strip(), language)
         for one in _SENTENCE.split(text)
@@ -66,7 +66,7 @@ def sentences_of(text: str, language: str = ENGLISH) -> list[Said]:
 
 
 def denied_by(claim: str, sentences: Iterable[Said], language: str = ENGLISH) -> str:
-    """Return the sentence that says the opposite of `claim`, "" if none does."""
+    """Return the sentence that says the opposite of `claim`, or ""."""
     said, sentences = Said.of(claim, language), list(sentences)
     if said.depends or not LEAST <= len(said.words) <= LONGEST:
         return ""
@@ -74,7 +74,7 @@ def denied_by(claim: str, sentences: Iterable[Said], language: str = ENGLISH) ->
 
 
 def is_said(claim: str, sentences: Iterable[Said], language: str = ENGLISH) -> bool:
-    """Return whether a sentence has most words of `claim`, and denies if that does."""
+    """Return whether a sentence has most words of `claim`, and denies exactly if the claim does."""
     said = Said.of(claim, language)
     return any(
         one.denies == said.denies and len(one.words & said.words) >= STATED * len(said.words) for one in sentences
@@ -82,7 +82,7 @@ def is_said(claim: str, sentences: Iterable[Said], language: str = ENGLISH) -> b
 
 
 def _denying(claim: Said, sentences: Sequence[Said]) -> str:
-    """Return the sentence that denies a claim; another that has the same words of it may support it."""
+    """Return the sentence that denies a claim, unless another one with the same shared words supports it."""
     against = [one for one in sentences if one.denies and not one.depends and _covers(claim, one) >= DENIED]
     if not against:
         return ""
@@ -93,7 +93,7 @@ def _denying(claim: Said, sentences: Sequence[Said]) -> str:
 
 
 def _stating(claim: Said, sentences: Sequence[Said]) -> str:
-    """Return the sentence that states what a claim denies, if none denies it too."""
+    """Return the sentence that states what a negative claim denies, unless another one denies it too."""
     share = {one: len(one.words & claim.words) / len(claim.words) for one in sentences}
     against = [one for one in sentences if not one.denies and share[one] >= STATED]
     if not against or any(one.denies and share[one] >= STATED / 2 for one in sentences):

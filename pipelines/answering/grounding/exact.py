@@ -1,6 +1,7 @@
-"""Finds in a claim what can be looked up exactly, and says which of it is in no passage.
+"""Finds the parts of a claim that can be looked up exactly, and reports those in no passage.
 
-These are code, commands, flags, names, numbers and versions. Knows texts only; docs/citations.md has the figures.
+They are code, commands, flags, names, numbers and versions. This module knows only texts; docs/citations.md has the
+figures.
 """
 
 import re
@@ -30,21 +31,22 @@ _CALL = re.compile(r"(?:[@.]([A-Za-z_]\w*))|\b([A-Za-z_]\w*)\s?\(")
 _DEFINED = re.compile(r"\b(?:def|class|function|func|fn|let|const|var)\s+([A-Za-z_]\w*)")
 _KEY = re.compile(r"(?:\A|\n)[ \t]*(?:-[ \t]+)?([A-Za-z_][\w-]*):(?=[ \t\n]|\Z)")
 _COMMAND = re.compile(r"(?:\A|\n)[ \t]*(?:\$ )?(?:sudo )?([a-z][a-z0-9_-]*) ([a-z][a-z0-9-]*)(?=[ \n]|\Z)")
-# What a reader fills in: `<node>`, `{id}`, `$NODE`, and quoted values.
+# Placeholders for the reader to fill in: `<node>`, `{id}`, `$NODE`, and quoted values.
 _FILLED = re.compile(r"<[^<>\n]{0,80}>|\$?\{[^{}\n]{0,80}\}|\$\w+|\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'")
 _OWN = re.compile(r"(?:my|your|some|example|foo|bar|path)(?![a-z])", re.I)
 _COMMENT = re.compile(r"(?:\A|(?<=\s))(?:#|//)[^\n]*")
 _NUMBER = re.compile(r"(?<![\w.,-])v?(\d{1,3}(?:,\d{3})+|\d+)((?:\.\d+)*)(?:\s?(%|[^\W\d_]+))?")
 _PROPER = re.compile(r"(?<=[^\s.!?:;\"'(*`–—-] )([A-Z][\w]*[a-z]\w*|[A-Z]{2,}\w*)\b")
 _ASCII_WORD = re.compile(r"\w+")
-LONGEST_NAME = 12  # parts of a name; more are no name
+LONGEST_NAME = 12  # parts of a name; a longer string is no name
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """What of a text can be looked up: names of flags, other names with their parts, words, numbers, pairs of words.
+    """The parts of a text that can be looked up.
 
-    `units` are the units of each number.
+    They are the names of flags; other names with their parts; words and their stems; numbers; and pairs of words.
+    `units` has each number that has a unit, with that unit.
     """
 
     flags: frozenset[str]
@@ -57,7 +59,7 @@ class Exact:
 
     @classmethod
     def of(cls, text: str) -> "Exact":
-        """Return what stands in `text`: a passage, or a question."""
+        """Return the parts of `text`, which is a passage or a question."""
         words = [word.casefold() for word in _ASCII_WORD.findall(text)]
         numbers = list(_numbers(text))
         said = [_DIGITS[word] for word in words if word in _DIGITS]
@@ -75,14 +77,14 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A part of a claim that can be looked up: `text` as it stands there, and its `kind`."""
+    """A part of a claim that can be looked up: `text` as in the claim, and its `kind`."""
 
     text: str
     kind: str  # flag, name, word, called, key, command, number, proper
     unit: str = ""
 
     def is_in(self, source: Exact) -> bool:
-        """Return whether a source has it."""
+        """Return whether a source contains it."""
         match self.kind:
             case "flag":
                 return self.text.lstrip("-").casefold() in source.flags
@@ -111,9 +113,9 @@ class Token:
 
 
 def tokens_of(claim: str, *, code: str | None = None, names: bool = True) -> list[Token]:
-    """Return what of a claim can be looked up, each once; `code` are the lines of one that is a block of code.
+    """Return the tokens of a claim, each once; `code` has the lines of a claim that is a code block.
 
-    Without `names` capital letters tell none.
+    Without `names`, capitalized words are not looked up.
     """
     if code is not None:
         return list(dict.fromkeys(_of_block(code)))
@@ -128,24 +130,24 @@ def tokens_of(claim: str, *, code: str | None = None, names: bool = True) -> lis
 
 
 def found_nowhere(tokens: Iterable[Token], sources: Iterable[Exact], question: Exact) -> list[Token]:
-    """Return the tokens that no source has, and no question that asks by that name."""
+    """Return the tokens that no source has, except names that the question uses."""
     sources = list(sources)
     return [one for one in tokens if not _is_asked(one, question) and not any(one.is_in(source) for source in sources)]
 
 
 def _is_asked(token: Token, question: Exact) -> bool:
-    """Return whether the question has a token; a plain word of it is no name of a setting."""
+    """Return whether the question uses a token as a name; a plain word in a question doesn't name a setting."""
     return token.kind not in ("word", "key", "called", "command") and token.is_in(question)
 
 
 def without_names(claim: str) -> str:
-    """Return a claim without the code between backticks that is more than a word."""
+    """Return a claim without its code spans, except those that are a plain word."""
     prose, spans = _split(claim)
     return " ".join([prose, *(span for span in spans if span.isalnum() and not _COMPOUND.search(span))])
 
 
 def _split(text: str) -> tuple[str, list[str]]:
-    """Return a text without its code between backticks, and that code."""
+    """Return a text without its code spans, and the code spans."""
     runs = list(_TICKS.finditer(text))
     following: dict[int, int] = {}
     closing = [0] * len(runs)
@@ -165,7 +167,7 @@ def _split(text: str) -> tuple[str, list[str]]:
 
 
 def _of_span(span: str) -> Iterator[Token]:
-    """Yield what can be looked up of code in a line."""
+    """Yield the tokens of a code span."""
     plain = _FILLED.sub(" ", span)
     command = _COMMAND.match(plain)
     if command and command[1] not in _NO_COMMANDS:
@@ -183,7 +185,7 @@ def _of_span(span: str) -> Iterator[Token]:
 
 
 def _of_block(code: str) -> Iterator[Token]:
-    """Yield what can be looked up of a block of code: not what its comments say, nor what it defines itself."""
+    """Yield the tokens of a code block, without its comments and the names that it defines itself."""
     code = _FILLED.sub(" '' ", _COMMENT.sub("", code))
     own = {name.casefold() for name in _DEFINED.findall(code)}
     for found in _COMMAND.finditer(code):
@@ -198,17 +200,17 @@ def _of_block(code: str) -> Iterator[Token]:
 
 
 def _is_identifier(name: str) -> bool:
-    """Return whether it looks like code wherever it stands: `read_csv`, `readCsv`, `RAY_HOME`."""
+    """Return whether a name looks like code even in prose: `read_csv`, `readCsv`, `RAY_HOME`."""
     return bool(_COMPOUND.search(name)) and not _is_own(name)
 
 
 def _is_own(name: str) -> bool:
-    """Return whether it stands for a name of the reader's own: `my-app`, `your_token`."""
+    """Return whether a name is a placeholder for the reader's own: `my-app`, `your_token`."""
     return any(_OWN.match(part) for part in _SEPARATOR.split(name))
 
 
 def _parts(name: str) -> Iterator[str]:
-    """Yield a name, what it begins and what it ends with, at its separators."""
+    """Yield a name, and its beginnings and endings at its separators."""
     name = name.casefold()
     places = [(found.start(), found.end()) for found in _SEPARATOR.finditer(name)][:LONGEST_NAME]
     yield name
@@ -218,6 +220,6 @@ def _parts(name: str) -> Iterator[str]:
 
 
 def _numbers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the numbers of a text, each with its unit if it is one that is known."""
+    """Yield the numbers in a text, each with its unit, or "" without a known one."""
     for whole, rest, word in _NUMBER.findall(text):
         yield whole.replace(",", "") + rest, _UNITS.get(word.casefold(), "")

@@ -1,6 +1,6 @@
-"""Tells whether hits are about the subject that a follow-up question goes on about.
+"""Tells whether hits are about the subject that a follow-up question continues.
 
-Knows words only.
+This module knows only words.
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from pipelines.answering.grounding.words import content_words, words_of, words_s
 from pipelines.answering.hits import full_text
 from pipelines.records import Hit
 
-ENOUGH = 0.5  # share of the subject's words that a hit about it has: "a Serve deployment" is often "a deployment"
+ENOUGH = 0.5  # least share of the subject's words in a hit: "a Serve deployment" is often called "a deployment"
 
 
 def about_subject(subject: str, hits: Sequence[Hit]) -> list[Hit]:
-    """Return the hits that are about `subject`, in their order: all of them if it has no words."""
+    """Return the hits that are about `subject`, in order; all hits if the subject has no words."""
     words = content_words(subject)
     if not words:
         return list(hits)
@@ -21,6 +21,6 @@ def about_subject(subject: str, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def subject_first(subject: str, hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], bool]:
-    """Return the hits with those about `subject` first, and whether there are any."""
+    """Return the hits, those about `subject` first, and whether there are any."""
     about = {hit.chunk_id for hit in about_subject(subject, hits)}
     return tuple(sorted(hits, key=lambda hit: hit.chunk_id not in about)), bool(about)

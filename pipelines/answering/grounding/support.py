@@ -1,6 +1,7 @@
-"""Measures how well passages support a claim: by words, vectors, and what can be looked up.
+"""Measures how well passages support a claim: by words, by vectors, and by exact lookup.
 
-Knows texts, words and vectors; no answer, no prompt and no HTTP. docs/citations.md has the method and its figures.
+This module knows texts, words and vectors, but no answer, no prompt and no HTTP. docs/citations.md describes the method
+and its figures.
 """
 
 import asyncio
@@ -26,26 +27,27 @@ log = logging.getLogger(__name__)
 
 Embed = Callable[[Sequence[str]], Awaitable[np.ndarray]]
 
-# benchmarks/support.py on 548 pairs: by words 0.475 is best (balanced accuracy 0.82), and 0.5 keeps 0.76 of the claims
-# and refuses 0.88 of the others; by words and vectors 0.45 is best (0.815).
+# From benchmarks/support.py on 548 pairs. By words, 0.475 is best (balanced accuracy 0.82), and 0.5 keeps 0.76 of the
+# supported claims and rejects 0.88 of the others; by words and vectors, 0.45 is best (0.815).
 SUPPORTED, SUPPORTED_BY_WORDS = 0.5, 0.5
-# Of the 76 claims on which these were chosen (benchmarks/claims.py), 1 of 47 true ones has fewer of its words in any
-# passage than CLEAR, and 12 of 29 false ones. A paraphrase has a near vector instead.
+# Chosen on 76 claims (benchmarks/claims.py). The share of words in the best passage is below CLEAR for 1 of 47 true
+# claims, and for 12 of 29 false ones. A paraphrase passes by a vector that is NEAR instead.
 CLEAR, NEAR = 0.545, 0.62
-MANY_PROSE = 4  # words of a claim without the names in it, from which on those alone must be CLEAR
-TOGETHER = 0.9  # share of a claim's words that its passages must hold together to support it
-# Two passages support a claim of so many words, if each adds some: any two hold those of a shorter one. Of three
-# pairs with less, on answers of a small model, one was right. With 0.8 of its words, 3 more of 61 false claims pass.
+MANY_PROSE = 4  # with at least this many words outside names, a claim must be CLEAR by these words too
+TOGETHER = 0.9  # share of a claim's words that its passages must contain together to support it
+# Two passages support a claim with at least MANY_WORDS if each adds ADDED_WORDS; almost any two contain the words of a
+# shorter claim. Of three pairs that add fewer, on answers of a small model, one was right. With 0.8 of the words
+# instead of TOGETHER, 3 more of 61 false claims pass.
 MANY_WORDS, ADDED_WORDS = 8, 2
 
-LEAST_NAMES = 3  # a claim in another language than the passages is compared by so many words that both have
+LEAST_NAMES = 3  # a claim in another language is compared by the words it shares with the passages, if at least these
 
-SAMPLE = 500  # characters of a passage that tell its language
-# Words of a passage compared at a time, and the step between: about two sentences.
+SAMPLE = 500  # characters of a passage used to detect its language
+# The words of a window, about two sentences, and the step to the next window.
 WINDOW, STEP = 60, 30
-CANDIDATES = 3  # passages whose vectors are compared with a claim, those with most of its words
-# Longest wait for the vectors of a claim, a quotation or a question that is known, many times what a model takes for
-# some sentences. After that words decide.
+CANDIDATES = 3  # passages whose vectors are compared with a claim: the ones with the most of its words
+# The longest wait for the vectors of a claim, a quotation or a known question: many times longer than a model needs for
+# a few sentences. After that, words decide.
 WAIT_S = 5.0
 
 
@@ -59,23 +61,23 @@ class Support:
 
 
 async def embed_in_time(embed: Embed, texts: Sequence[str]) -> np.ndarray:
-    """Return the vectors of a few texts. Raises TimeoutError after WAIT_S, and as `embed`."""
+    """Return the vectors of a few texts. Raises TimeoutError after WAIT_S, and the errors of `embed`."""
     return await asyncio.wait_for(embed(texts), WAIT_S)
 
 
 def combine(share: float, cosine: float) -> float:
-    """Return the support by words and vectors, 0 to 1: their mean, with a negative cosine as 0."""
+    """Return the support by words and vectors, 0 to 1: their mean, with negative cosines as 0."""
     return (share + min(max(cosine, 0.0), 1.0)) / 2
 
 
 def best_window(claim: str, passage: str) -> str:
-    """Return the first part of a passage, about two sentences, that shares most words with `claim`."""
+    """Return the first part of a passage, about two sentences, that shares the most words with `claim`."""
     return _best(content_words(claim), _windows(passage))
 
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """A passage's words, those of its headings too, its windows with theirs, and what is looked up in it."""
+    """A passage with its words and its headings', its windows with their words, and the data for exact lookup."""
 
     text: str
     words: frozenset[str]
@@ -90,9 +92,9 @@ class _Passage:
 
 
 class Passages:
-    """The passages of an answer's hits, `[n]` is `hits[n - 1]`, found for `question`.
+    """The passages of an answer's hits, found for `question`; `[n]` is `hits[n - 1]`.
 
-    `embed` returns rows of length 1 for texts; without it, or once it fails or takes longer than WAIT_S, words alone
+    `embed` returns rows of length 1 for texts. Without it, or once it fails or takes longer than WAIT_S, only words
     decide.
     """
 
@@ -108,7 +110,7 @@ class Passages:
 
     @cached_property
     def _language(self) -> str:
-        """The language of the passages, English where it is not certain."""
+        """The language of the passages, or English if it is uncertain."""
         return find_language(" ".join(hit.text[:SAMPLE] for hit in self.hits)) or ENGLISH
 
     @cached_property
@@ -120,9 +122,10 @@ class Passages:
         return any(is_foreign(plain_text(hit.passage)) for hit in self.hits)
 
     def refute(self, claim: str, code: str | None = None) -> Reason | None:
-        """Return why `claim` can't hold: a name or number of it is in no passage, or a passage says the opposite.
+        """Return why `claim` can't hold: no passage has one of its names or numbers, or a passage says the opposite.
 
-        `code` are the lines of a claim that is a block of code. Another language has other words for proper names.
+        `code` has the lines of a claim that is a code block. Proper names are not looked up in another language, which
+        may have other words for them.
         """
         if not self.hits:
             return None
@@ -136,13 +139,13 @@ class Passages:
         return Reason(DENIED, denied) if denied else None
 
     def has_said(self, claim: str) -> bool:
-        """Return whether one sentence of a passage has nearly all words of a claim, and denies no more than it."""
+        """Return whether one sentence of a passage has nearly all words of a claim, and the same negation."""
         return is_said(claim, [one for passage in self._passages for one in passage.said], self._language)
 
     async def check(self, claim: str, numbers: Collection[int], code: str | None = None) -> dict[int, Support]:
-        """Return how well each of the passages `numbers` supports `claim`; `code` as in `refute`.
+        """Return how well each of the passages `numbers` supports `claim`; `code` is as in `refute`.
 
-        A passage that does not support it alone still does with the others, if it adds words to theirs.
+        A passage that does not support it by itself still does together with the others if it adds words to theirs.
         """
         claimed, tokens = self._comparable_words(claim), self._tokens(claim, code)
         supports = await self._measure(claim, claimed, tokens, numbers)
@@ -152,10 +155,10 @@ class Passages:
     async def find(
         self, claim: str, without: Collection[int] = (), prefer: Collection[int] = (), code: str | None = None
     ) -> dict[int, Support]:
-        """Return the passage that supports `claim` best, or two that do so together only; {} if none do.
+        """Return the passage that supports `claim` best, or two that only do so together; {} if there are none.
 
-        Of equally good ones it is the first; one of those to `prefer` if it supports the claim at all. `without` are
-        passages that do not; `code` as in `refute`.
+        Of equally good passages, the first one wins; but a passage in `prefer` wins if it supports the claim at all.
+        Passages in `without` are skipped; `code` is as in `refute`.
         """
         claimed, tokens = self._comparable_words(claim), self._tokens(claim, code)
         shares = {n: self._share(claimed, n) for n in range(1, len(self.hits) + 1) if n not in without}
@@ -172,11 +175,11 @@ class Passages:
         return {n: Support(supports[n].score, True, supports[n].window) for n in both}
 
     def closest(self, most: int) -> dict[int, Support]:
-        """Return the first passages as those that support nothing, for an answer without a source."""
+        """Return the first passages without support, for an answer without a source."""
         return {n: Support(0.0, False, readable_text(hit.passage)) for n, hit in enumerate(self.hits[:most], 1)}
 
     def _comparable_words(self, claim: str) -> frozenset[str]:
-        """Return the words of a claim; of one in another language than the passages those that both have: its names."""
+        """Return the words of a claim; for one in another language than the passages, the shared words (names)."""
         words = content_words(claim)
         if not is_foreign(claim) or self._are_foreign:
             return words
@@ -184,21 +187,23 @@ class Passages:
         return names if len(names) >= LEAST_NAMES else words
 
     def _tokens(self, claim: str, code: str | None) -> Sequence[Token]:
-        """Return what of a claim is looked up; capital letters only in the language of the passages."""
+        """Return the tokens of a claim to look up; capitalized words only in the language of the passages."""
         if (claim, code) not in self._looked_up:
             names = self._asked_in_english and not is_foreign(claim) and find_language(claim) not in CAPITAL_NOUNS
             self._looked_up = {(claim, code): tokens_of(claim, code=code, names=names)}
         return self._looked_up[claim, code]
 
     def _have(self, tokens: Sequence[Token], numbers: Collection[int]) -> bool:
-        """Return whether the passages `numbers` have all of `tokens` together."""
+        """Return whether the passages `numbers` together have all of `tokens`."""
         return not found_nowhere(tokens, [self._passages[n - 1].exact for n in numbers], self._question)
 
     async def _measure(
         self, claim: str, claimed: frozenset[str], tokens: Sequence[Token], numbers: Collection[int]
     ) -> dict[int, Support]:
         windows = {n: _best(claimed, self._passages[n - 1].windows) for n in numbers}
-        prose = content_words(without_names(claim)) & claimed  # names are looked up: they tell nothing about the rest
+        prose = (
+            content_words(without_names(claim)) & claimed
+        )  # names are looked up separately, and say nothing about the rest
         said = prose if len(prose) >= MANY_PROSE else claimed
         cosines = await self._cosines(claim, windows)
         supports = {}
@@ -214,7 +219,7 @@ class Passages:
         return words_share(claimed, self._passages[n - 1].words)
 
     def _find_pair(self, claimed: frozenset[str], tokens: Sequence[Token], numbers: Sequence[int]) -> tuple[int, ...]:
-        """Return the first two of `numbers` that support a claim by words together, each by some of its own."""
+        """Return the first two of `numbers` that support a claim together by words, each adding some."""
         for pair in itertools.combinations(numbers, 2) if len(claimed) >= MANY_WORDS else ():
             one, other = (claimed & self._passages[n - 1].words for n in pair)
             if min(len(one - other), len(other - one)) < ADDED_WORDS or not self._together(claimed, pair):
@@ -224,7 +229,7 @@ class Passages:
         return ()
 
     def _together(self, claimed: frozenset[str], numbers: Collection[int]) -> frozenset[int]:
-        """Return those of `numbers` that support a claim by words with the others, and add to them."""
+        """Return the `numbers` that support a claim by words together with the others, and add words to them."""
         own = {n: claimed & self._passages[n - 1].words for n in sorted(numbers)}
         if len(own) < 2 or len(frozenset().union(*own.values())) < TOGETHER * len(claimed):
             return frozenset()
@@ -232,7 +237,7 @@ class Passages:
         return frozenset(n for n in own if own[n] - others[n])
 
     async def _cosines(self, claim: str, windows: Mapping[int, str]) -> dict[int, float]:
-        """Return the cosine of the claim with each window, embedded in one call; {} where there are no vectors."""
+        """Return the cosine of the claim with each window, embedded in one call; {} without vectors."""
         if self._embed is None or not windows:
             return {}
         new = [text for text in dict.fromkeys([claim, *windows.values()]) if text not in self._vectors]

@@ -1,6 +1,6 @@
-"""The words by which a claim is compared with a passage.
+"""Extracts the words by which a claim is compared with a passage.
 
-Those of BM25; in scripts without spaces pairs of characters, as whole runs of them match nothing.
+They are the terms of BM25; in scripts without spaces they are pairs of characters, as whole runs would never match.
 """
 
 import itertools

@@ -1,6 +1,6 @@
-"""Reranking: a second look at the hits of a question, by a model that reads both.
+"""Reranking: a model reads question and hits together and reorders the hits.
 
-A new reranker is a class in a file of its own and a line in RERANKERS, by the name of the setting `reranker`.
+A new reranker needs a class in a separate file and a line in RERANKERS, under its name in the setting `reranker`.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker
 from pipelines.answering.reranking.tag import TagReranker
 
-# The option without which it cannot be made, and how it is made.
+# The required option of each reranker, and how to make it.
 RERANKERS: Mapping[str, tuple[str, Callable[[RerankerOptions], Reranker]]] = {
     "cross-encoder": ("model", lambda o: CrossEncoderReranker(o.model, device=o.device)),
     "endpoint": ("url", lambda o: HTTPReranker(o.url, o.model, api_key=o.key)),

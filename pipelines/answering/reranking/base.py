@@ -1,6 +1,6 @@
-"""The interface of a reranker: hits in a new order with a further score, or RerankFailed.
+"""Defines the interface of a reranker: it returns reordered and rescored hits, or raises RerankFailed.
 
-Knows hits and questions; no model and no endpoint.
+This module knows hits and questions, but no model and no endpoint.
 """
 
 import math
@@ -18,31 +18,31 @@ DEVICE = "cpu"
 
 
 class RerankFailed(RuntimeError):
-    """A reranker gave no order and changes nothing."""
+    """A reranker returned no order, so the hits stay unchanged."""
 
 
 class Reranker(Protocol):
-    """One method. `name` is the kind of its score, and the key of its rank and score on a hit."""
+    """Reorders hits; `name` is the kind of its score, and the key of its rank and score in a hit."""
 
     name: str
 
     async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """Return `hits` by falling relevance to `question`, with their earlier scores. Raises RerankFailed."""
+        """Return `hits` by descending relevance to `question`, keeping their earlier scores. Raises RerankFailed."""
         ...
 
 
 class RerankerOptions(BaseModel):
-    """Values that a reranker may be made from."""
+    """The options of all rerankers."""
 
-    model: str = ""  # folder or hub name; the endpoint's model
+    model: str = ""  # folder or hub name, or the endpoint's model
     url: str = ""
     key: Annotated[str, Field(repr=False)] = ""
     device: str = DEVICE
-    threshold: Annotated[float, Field(ge=0, le=1)] | None = None  # of the tag classifier; None: its own
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None  # for the tag classifier; None: its own
 
 
 def with_score(hit: Hit, name: str, rank: int, score: float) -> Hit:
-    """Return `hit` with a reranker's rank and score beside its earlier ones."""
+    """Return `hit` with a reranker's rank and score in addition to its earlier ones."""
     return replace(
         hit,
         score=score,
@@ -53,7 +53,7 @@ def with_score(hit: Hit, name: str, rank: int, score: float) -> Hit:
 
 
 def by_score(hits: Sequence[Hit], scores: Sequence[float], name: str) -> tuple[Hit, ...]:
-    """Return `hits` by falling score, ties in their order. Raises RerankFailed for a score that is not finite."""
+    """Return `hits` by descending score; ties keep their order. Raises RerankFailed for a score that isn't finite."""
     if not all(math.isfinite(score) for score in scores):
         raise RerankFailed(f"the {name} gave a score that is not a finite number: {list(scores)[:8]}")
     order = sorted(range(len(hits)), key=lambda place: -scores[place])
@@ -61,5 +61,5 @@ def by_score(hits: Sequence[Hit], scores: Sequence[float], name: str) -> tuple[H
 
 
 def document(hit: Hit) -> str:
-    """Return the text of a hit that a reranking model reads: its headings and its passage."""
+    """Return the text of a hit for a reranking model: its headings and its passage."""
     return f"{heading(hit)}\n{plain_text(hit.passage)}"

@@ -1,6 +1,6 @@
-"""Reranks hits with a cross-encoder: a small model that reads question and passage together.
+"""Reranks hits with a cross-encoder, a small model that reads question and passage together.
 
-Knows hits and questions; not how the hits were found nor how many are kept.
+This module knows hits and questions, but neither how hits are found nor how many are kept.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from pipelines.files.model_cards import may_be_used
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_tokenizer
 
-# BERT-like cross-encoders read 512 tokens, of question and passage together; chunks are of that size.
+# BERT-like cross-encoders read 512 tokens of question and passage together; chunks have about that size.
 MAX_LENGTH = 512
 BATCH = 32
-CHARACTERS = 16  # at most to a token: text beyond would be tokenized only to be cut off
+CHARACTERS = 16  # the most per token; text beyond the limit would be tokenized only to be cut off
 
 
 class CrossEncoderReranker:
-    """A sentence_transformers.CrossEncoder (Reimers, Gurevych 2019) with one score, from a folder or by hub name.
+    """A sentence_transformers.CrossEncoder (Reimers, Gurevych 2019) with one score, from a folder or hub name.
 
-    Pairs are cut to `max_length` tokens, the longer half first. Raises RerankFailed if the model does not load.
+    Pairs are cut to `max_length` tokens, the longer part first. Raises RerankFailed if the model can't be loaded.
     """
 
     name = "cross-encoder"
@@ -38,11 +38,11 @@ class CrossEncoderReranker:
         self.model, self.batch_size = model, batch_size
         self._encoder = _load_cross_encoder(model, device, max_length)
         self._lock = threading.Lock()  # a model is not re-entrant
-        # A thread of its own, so that questions that wait for the model do not block the threads of the event loop.
+        # A separate thread, so that questions waiting for the model don't block the event loop's threads.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cross-encoder")
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        """Return one relevance for each (question, passage), float32; of any number of questions at once."""
+        """Return one relevance score per (question, passage), float32; questions may be mixed."""
         if not pairs:
             return np.empty(0, np.float32)
         longest = CHARACTERS * self._encoder.max_seq_length
@@ -52,15 +52,15 @@ class CrossEncoderReranker:
         return np.asarray(scores, np.float32)
 
     def pairs(self, question: str, hits: Sequence[Hit]) -> list[tuple[str, str]]:
-        """Return the pairs that `score` reads for `question` and `hits`."""
+        """Return the pairs of `question` and `hits` for `score`."""
         return [(question, document(hit)) for hit in hits]
 
     async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """Return all hits by the model's score. Raises RerankFailed."""
+        """Return all hits ordered by the model's score. Raises RerankFailed."""
         loop = asyncio.get_running_loop()
         try:
             scores = await loop.run_in_executor(self._thread, self.score, self.pairs(question, hits))
-        except RuntimeError as error:  # torch: out of memory and the like
+        except RuntimeError as error:  # from torch, such as out of memory
             raise RerankFailed(f"the cross-encoder {self.model} failed on {len(hits)} passages: {error}") from error
         return by_score(hits, scores.tolist(), self.name)
 
@@ -72,7 +72,7 @@ def _load_cross_encoder(model: str, device: str, max_length: int) -> Any:
         raise RerankFailed(f"the cross-encoder in {model} was not accepted in training: see its card")
     try:
         encoder = CrossEncoder(model, device=device)
-    except Exception as error:  # the library raises whatever its parts raise: OSError, ValueError, KeyError …
+    except Exception as error:  # the library may raise anything: OSError, ValueError, KeyError …
         raise RerankFailed(
             f"{model!r} does not load as a cross-encoder: give a folder or a model's name on the hub "
             f"({type(error).__name__}: {error})"

@@ -1,6 +1,6 @@
-"""Reranks hits by an HTTP endpoint that speaks Cohere's `/v1/rerank`.
+"""Reranks hits with an HTTP endpoint that implements Cohere's `/v1/rerank`.
 
-Knows the protocol, and that the server may be slow, broken or something else.
+The code expects that the server may be slow, broken or a different kind of server.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ ENDPOINT_TIMEOUT_S = 5.0
 
 
 class HTTPReranker:
-    """A rerank endpoint that speaks Cohere's `/v1/rerank` (Cohere, Jina, vLLM, Infinity, llama.cpp).
+    """A rerank endpoint that implements Cohere's `/v1/rerank` (Cohere, Jina, vLLM, Infinity, llama.cpp).
 
-    `url` is the endpoint's, or the server's with or without `/v1`. Hits that the endpoint leaves out follow
-    the others with their earlier score. Redirects are not followed: the key is for `url` alone.
+    `url` is the endpoint, or the server with or without `/v1`. Hits that the endpoint leaves out follow the others with
+    their earlier score. Redirects are not followed, because the key is only for `url`.
     """
 
     name = "rerank-endpoint"
@@ -38,7 +38,7 @@ class HTTPReranker:
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
 
     async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """Return the hits by the endpoint's `relevance_score`. Raises RerankFailed."""
+        """Return the hits ordered by the endpoint's `relevance_score`. Raises RerankFailed."""
         if not hits:
             return ()
         scores = self._scores(await self._answer(question, hits), len(hits))
@@ -76,7 +76,7 @@ class HTTPReranker:
             raise self._error(f"answered no JSON: {response.text[:200]!r}") from error
 
     def _client(self) -> "httpx.AsyncClient":
-        """Return the running loop's client: connections belong to the loop that opened them."""
+        """Return the running loop's client, because connections belong to the loop that opened them."""
         import httpx
 
         loop = asyncio.get_running_loop()
@@ -88,7 +88,7 @@ class HTTPReranker:
         return self._clients[loop]
 
     def _scores(self, answer: Any, count: int) -> dict[int, float]:
-        """Return the relevances by the hit's place."""
+        """Return the relevance scores by the position of the hit."""
         results = answer.get("results") if isinstance(answer, Mapping) else None
         if not isinstance(results, list) or not results:
             raise self._error(f"answered without results: {str(answer)[:200]}")
@@ -110,7 +110,7 @@ class HTTPReranker:
 
 
 def endpoint_of(url: str) -> str:
-    """Return the rerank endpoint of `url`: itself, or the one under a server's address or its `/v1`."""
+    """Return the rerank endpoint of `url`: `url` itself, or the endpoint under a server's address or its `/v1`."""
     if not re.match(r"https?://[^/]", url):
         raise RerankFailed(f"the rerank endpoint {url!r} is not an address: write http://… or https://…")
     url = url.rstrip("/")
@@ -120,7 +120,7 @@ def endpoint_of(url: str) -> str:
 
 
 def _place_and_score(result: Any) -> tuple[int, float] | None:
-    """Return a result's index and score; None unless they are a whole number and a finite one."""
+    """Return a result's index and score; None unless the index is an integer and the score is finite."""
     if isinstance(result, Mapping):
         place, score = result.get("index"), result.get("relevance_score")
         if type(place) is int and isinstance(score, int | float) and type(score) is not bool and math.isfinite(score):

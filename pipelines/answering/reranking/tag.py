@@ -1,6 +1,6 @@
 """Reranks hits by the part of the site that a trained classifier predicts for the question.
 
-Knows the classifier's folder, questions and URLs; not how it was trained.
+This module knows the classifier's folder, questions and URLs, not how the classifier was trained.
 """
 
 import asyncio
@@ -15,21 +15,22 @@ from pipelines.answering.routing.sequence_classifier import SequenceClassifier
 from pipelines.records import Hit
 
 KIND = "tag"
-OTHER = "other"  # the label of questions and pages of no part of the site
-THRESHOLD = 0.7  # for a classifier whose card has none: between the 0.5 and 0.9 of the Ray assistant's study
+OTHER = "other"  # the label of questions and pages that belong to no part of the site
+THRESHOLD = 0.7  # if the classifier's card has none: between the 0.5 and 0.9 of the Ray assistant's study
 
 
 class OtherCollection(ValueError):
-    """A tag model was trained for a collection that is not asked here."""
+    """A tag model was trained for a collection that gets no questions here."""
 
 
 class TagReranker:
-    """A classifier predicts the part of the site that a question is about; hits of that part come first.
+    """Puts hits from the part of the site first that a classifier predicts for the question.
 
-    Only from the probability `threshold` on, and never for the label "other". The score of a hit of that part is the
-    probability, of any other hit 0. `tag_of` returns the part of a hit: by default the first folder of its URL after
-    the `prefix` in the classifier's metadata (after its host, if there is none). Helps where pages of several parts use
-    the same words and the questions tell which part is meant; on the Ray documentation it gained nothing.
+    It only reorders if the probability is at least `threshold`, and never for the label "other". The score of a hit
+    from that part is the probability; all others get 0. `tag_of` returns the part of a hit: by default, the first
+    folder of its URL after the `prefix` in the classifier's metadata (after its host without one). It helps if pages in
+    several parts use the same words and questions make clear which part they mean; on the Ray documentation, it gained
+    nothing.
     """
 
     name = "tag"
@@ -49,11 +50,11 @@ class TagReranker:
 
     @classmethod
     def load(cls, model: str, threshold: float | None = None, device: str = DEVICE) -> "TagReranker":
-        """Return the reranker of a folder that `raydex train tags` wrote. Raises NotAClassifier."""
+        """Return the reranker from a folder that `raydex train tags` wrote. Raises NotAClassifier."""
         return cls(load_tag_classifier(Path(model), device), threshold, model=model)
 
     def check_collection(self, asked: Collection[str]) -> None:
-        """Raise OtherCollection unless its collection is one of those that are asked; none is not known yet."""
+        """Raise OtherCollection unless the model's collection is in `asked`; an empty `asked` passes."""
         if self.collection and asked and self.collection not in asked:
             raise OtherCollection(
                 f"the tag model {self.model} was trained for the collection {self.collection!r} ({self.prefix}), and "
@@ -62,7 +63,7 @@ class TagReranker:
             )
 
     async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """Return all hits, those of the predicted part first; as they were if there is none. Never fails."""
+        """Return all hits, the predicted part's first; unchanged if there are none. Never fails."""
         tag, probability = await asyncio.to_thread(self.classifier.predict, question)
         if tag == OTHER or probability < self.threshold or not any(self.tag_of(hit) == tag for hit in hits):
             return tuple(hits)
@@ -70,14 +71,14 @@ class TagReranker:
 
 
 def load_tag_classifier(folder: Path, device: str = DEVICE) -> Classifier:
-    """Return the classifier of a trained folder, whichever it is. Raises NotAClassifier."""
+    """Return the classifier in a trained folder, of either kind. Raises NotAClassifier."""
     if (folder / "config.json").is_file() and not (folder / MODEL_FILE).is_file():
         return SequenceClassifier.load(folder, KIND, device)
     return TextClassifier.load(folder, KIND)
 
 
 def part_of(url: str, prefix: str = "") -> str:
-    """Return the first folder of `url` after `prefix` (after its host if that is ""); "" where there is none."""
+    """Return the first folder of `url` after `prefix` (after its host if that is ""), or ""."""
     if not url.startswith(prefix):
         return ""
     path = url.removeprefix(prefix) if prefix else urlsplit(url).path

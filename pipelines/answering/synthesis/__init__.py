@@ -1,5 +1,6 @@
-"""Synthesis: hits become the text of an answer.
+"""Synthesis: turns hits into the text of an answer.
 
-modes has the synthesis modes of language models, prompts their texts, packing fits passages to the window; extractive
-quotes without a model: passages cuts sections, candidates ranks the passages, quotes writes them.
+For language models, `modes` has the synthesis modes, `prompts` their texts, and `packing` fits passages into the
+context window. `extractive` quotes without a model: `passages` splits sections, `candidates` ranks the passages, and
+`quotes` writes them.
 """

@@ -1,4 +1,4 @@
-"""The task that every synthesizer takes, and the interface of a synthesizer."""
+"""Defines the task of every synthesizer, and the interface of a synthesizer."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -21,13 +21,13 @@ DEFAULT_MODE = "compact"
 class Task:
     """A question with the hits to answer it from: passage n is `hits[n - 1].passage`.
 
-    `mode` names the synthesizer, `variables` fill its prompt templates, `history` are the turns before, `context`
-    the given texts of the mode `context_only`. `quotes` are what an extractive answer quotes, None if they are not
-    chosen yet, with the model of `collection`; without `vectors` that is not asked, as it has just failed. `evidence`
-    is how well the index fits the question, None where none was searched; `about` is the subject that a follow-up goes
-    on about, "" for none; `parts` are the two questions that it asks at once. `form` is how the answer comes about,
-    `language` that of what it says beside the passages. With `sent`, these messages are sent as they stand, and nothing
-    else is. `structured` and `templates` replace those of the settings.
+    `mode` names the synthesizer, and `variables` fill its prompt templates. `history` has the previous turns, and
+    `context` the given texts of the mode `context_only`. `quotes` are the quotes of an extractive answer, None if not
+    chosen yet. They are chosen with the model of `collection`, but only by words if `vectors` is False, because the
+    model has just failed. `evidence` is how well the index fits the question, None if no index was searched. `about` is
+    the subject that a follow-up continues, or "". `parts` are the two questions in it, if it asks two. `form` is the
+    form of the answer, and `language` is the language of its text outside the passages. If `sent` is set, exactly these
+    messages are sent. `structured` and `templates` override the settings.
     """
 
     question: str
@@ -50,7 +50,7 @@ class Task:
 
 
 class UnknownMode(ValueError):
-    """No synthesis mode has that name; `choices` are the names that exist."""
+    """No synthesis mode has that name; `choices` are the existing names."""
 
     def __init__(self, mode: str, choices: Iterable[str]) -> None:
         self.mode, self.choices = mode, tuple(choices)
@@ -61,7 +61,7 @@ class UnknownMode(ValueError):
 
 
 class ModeNeedsModel(UnknownMode):
-    """The mode asks a language model alone, and there is none; `choices` are the modes that work without one."""
+    """The mode needs a language model, and there is none; `choices` are the modes that work without one."""
 
     def __init__(self, mode: str, choices: Iterable[str]) -> None:
         ValueError.__init__(
@@ -73,24 +73,25 @@ class ModeNeedsModel(UnknownMode):
 
 
 class Synthesizer(ABC):
-    """Makes an answer from texts. A custom one is a subclass with the one method `stream`.
+    """Makes an answer from texts. To write your own, implement `stream` in a subclass.
 
-    `llm` is the model that `synthesize` asks where it names none. An engine brings its own.
+    `llm` is the default model of `synthesize`. An engine uses its own model.
     """
 
     llm: ChatModel | None = None
 
     @abstractmethod
     def stream(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
-        """Yield the deltas of the last call where there is one last call, else whole pieces.
+        """Yield the deltas of the last call if there is a single last call, otherwise whole pieces.
 
         Raises LLMFailed, TemplateError and WindowTooSmall.
         """
 
     def synthesize(self, question: str, texts: Sequence[str], *, llm: ChatModel | None = None, **variables: str) -> str:
-        """Return the answer of a model to `question` from `texts` (or hits), without any retriever or store.
+        """Return a model's answer to `question` from `texts` (or hits), without a retriever or store.
 
-        `[n]` in it is the n-th text. `variables` are those of the prompts. Raises NoModel, and as `stream`.
+        In the answer, `[n]` cites the n-th text. `variables` fill the prompts. Raises NoModel and the errors of
+        `stream`.
         """
         with start_blocking_portal() as portal:
             return portal.call(partial(self.asynthesize, question, texts, llm=llm, **variables))
@@ -98,7 +99,7 @@ class Synthesizer(ABC):
     async def asynthesize(
         self, question: str, texts: Sequence[str], *, llm: ChatModel | None = None, **variables: str
     ) -> str:
-        """Return the answer as `synthesize` does, in the running event loop."""
+        """Return the answer like `synthesize`, in the running event loop."""
         model = llm or self.llm
         if model is None:
             raise NoModel(f"{type(self).__name__} asks a language model: give one as llm=")
@@ -109,4 +110,4 @@ class Synthesizer(ABC):
 
 
 class NoModel(ValueError):
-    """A synthesizer was asked for an answer without a language model."""
+    """A synthesizer was called without a language model."""

@@ -1,6 +1,6 @@
-"""Candidates for an extractive answer: the passages of the hits, with their scores.
+"""Ranks the passages of the hits as candidates for an extractive answer.
 
-The scores are by words, places and the ranks of the hits. Knows no model and writes no text.
+The scores use words, positions and the ranks of the hits. This module knows no model and writes no text.
 """
 
 import itertools
@@ -36,20 +36,20 @@ from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 from pipelines.text.phrases import read_phrases
 
-ABOUT = 0.5  # share of a heading's words that a question has which is about that section
-BEYOND = 0.5  # share of the question's words that no heading has which a certain quotation says itself; by hand
-LEAD_SENTENCES = 3  # longer beginnings without code introduce, they do not answer
-NEAR = 4  # words between two words of the question that belong together
-ACTS = 1.2  # weight of a passage that says how to do what is asked; by hand
+ABOUT = 0.5  # least share of a heading's words in a question about that section
+BEYOND = 0.5  # least share of the question's words outside the headings that a certain quotation must have; by hand
+LEAD_SENTENCES = 3  # a longer beginning without code is an introduction, not an answer
+NEAR = 4  # the most words between two words of the question that belong together
+ACTS = 1.2  # weight of a passage that does the requested action; by hand
 SAME_SECTION = 0.95  # share of the best score that another passage of its section needs
-MOST_PASSAGES = 3  # of a section, besides its beginning
-REPEATED = 0.8  # share of a passage's words that another quote has: guides and references share paragraphs
-SHORT = 150  # words of a section that is quoted whole; by hand
-# Weight of how far a hit is below the best one; by place the same as it was. On 217 questions to five sites
-# (benchmarks/results/choice-of-passages.md) 0.7 and 1 do as well as each other.
+MOST_PASSAGES = 3  # passages of a section, besides its beginning
+REPEATED = 0.8  # share of a passage's words in another quote; guides and references share paragraphs
+SHORT = 150  # words; a shorter section is quoted whole; by hand
+# Weight of a hit's distance below the best one, by log odds or by place. On 217 questions to five sites
+# (benchmarks/results/choice-of-passages.md), 0.7 and 1 do equally well.
 RANKED, PLACE = 0.7, 1.1
-# Of words with digits above the usual share, if no number is asked for: a page of measurements has all words of its
-# subject. By hand.
+# Penalty for words with digits above the usual share, unless the question wants a number: a page of measurements has
+# all words of its subject. By hand.
 USUAL_DIGITS, DIGITS = 0.05, 8.0
 
 _OBJECT = re.compile(r"\w(?:[._]|::)\w")  # `ray.put`, `lru_cache`, `Vec::push`
@@ -60,7 +60,7 @@ _PHRASES = read_phrases(__name__)
 class Candidate:
     """A passage of hit n (from 0), with its terms in order, its distinct terms and its score.
 
-    `found` tells whether it is of the chunk that was found, not of one beside it.
+    `found` is true for a passage of the found chunk, rather than of a neighboring one.
     """
 
     hit: int
@@ -78,7 +78,7 @@ class Candidate:
 
 
 class Candidates:
-    """The passages of all hits, scored by the question's words, weighted by rarity in them, and by the hits' ranks."""
+    """The passages of all hits, scored by the question's words, weighted by rarity, and by the hits' ranks."""
 
     def __init__(self, question: str, hits: Sequence[Hit]) -> None:
         self._question = question.lower()
@@ -113,18 +113,18 @@ class Candidates:
         return sorted(scored, key=lambda one: (-one.score, one.hit, one.passage.place))
 
     def rank_telling(self) -> list[Candidate]:
-        """Return the ranking without the passages that only announce something, unless all do."""
+        """Return the ranking without passages that only announce others, unless all do."""
         ranking = self.rank()
         telling = [one for one in ranking if not is_bare(widen(self._passages[one.hit], one.passage.place))]
         return telling or ranking
 
     def _score(self, one: Candidate) -> float:
-        """Return how well a passage fits: its section, then its words, then its place.
+        """Return how well a passage fits, from its section, its words and its position.
 
-        The weights are those of a conditional logistic regression: on the Ray documentation, the passages of the
-        section that 137 written questions are about, and those most like the answers to 83 users' questions. The
-        weights of what the documentation has little of (lists of changes, entries of an index, questions that name an
-        object) are chosen by hand, those of a hit's cosine and of what was found on 1,306 questions to eleven sites.
+        The weights come from a conditional logistic regression on the Ray documentation: on the passages of the
+        sections behind 137 written questions, and on the passages most similar to the answers to 83 users' questions.
+        Weights for features that are rare there (change lists, index entries, questions that name an object) are chosen
+        by hand. The weights of a hit's cosine and of `found` come from 1,306 questions to eleven sites.
         """
         hit, passage, above = self.hits[one.hit], one.passage, self._headings[one.hit]
         covered = self._covered(hit)
@@ -160,12 +160,12 @@ class Candidates:
         return section + words + kind + acts + place - faults
 
     def below_best(self, n: int) -> float:
-        """Return how far hit `n` is below the best one: by the log odds of the ranking, without them by its place."""
+        """Return the distance of hit `n` below the best one: in log odds of the ranking, or by place without them."""
         best = max((hit.scores[LEARNED] for hit in self.hits if LEARNED in hit.scores), default=None)
         return PLACE * (1 / (1 + n) - 1) if best is None else self.hits[n].scores.get(LEARNED, best) - best
 
     def _near(self, found: Sequence[str]) -> float:
-        """Return the share of the question's neighbouring words that are near each other in `found`."""
+        """Return the share of the question's adjacent word pairs that are close together in `found`."""
         places: dict[str, list[int]] = {}
         for place, term in enumerate(found):
             places.setdefault(term, []).append(place)
@@ -176,7 +176,7 @@ class Candidates:
         return sum(near) / len(near) if near else 0.0
 
     def _acts(self, found: Sequence[str], hit: Hit) -> float:
-        """Return how far a passage does what the question asks how to do: its verb, with its object, said or headed."""
+        """Return how well a passage covers the action of a how-to question: verb and object, in text or heading."""
         above = frozenset(terms(own_heading(hit)))
         if self._verbs & above and self._objects & above:
             return 1.0
@@ -193,9 +193,9 @@ class Candidates:
         return self._settled(self._quote(ranking[0], ranking))
 
     def results_of(self, ranking: Sequence[Candidate], first: Set[int]) -> tuple[Quote, ...]:
-        """Return the best passages of each section, in the order of the hits, those of the hits `first` before others.
+        """Return the best passages of each section, ordered by hit, with the hits in `first` before the others.
 
-        Passages that repeat others come once.
+        Repeated passages come only once.
         """
         best: dict[str, Candidate] = {}
         for one in sorted(ranking, key=lambda one: (one.hit not in first, one.hit, -one.score)):
@@ -208,23 +208,23 @@ class Candidates:
         return tuple(quotes)
 
     def _settled(self, best: Quote) -> Quote:
-        """Return the best quote, certain only if both legs found its hit first and nothing is left out of it."""
+        """Return the best quote; it stays certain only if both legs rank its hit first and nothing is omitted."""
         first = all(self.hits[best.hit].ranks.get(leg) == 1 for leg in (VECTOR, BM25))
         certain = first and OMITTED not in write([best], self.hits)
         return best if certain else replace(best, support=min(best.support, UNCERTAIN))
 
     def _log_odds(self, one: Candidate, ranking: Sequence[Candidate]) -> float:
-        """Return how likely a passage answers when it is quoted: its length and headings count too.
+        """Return the log odds that a passage answers when quoted; its length and headings count too.
 
-        Beside the score it finds the page of 23 of 83 users' questions about Ray, without it of 21, of written ones 167
-        of 250 both ways.
+        Added to the score, this finds the page for 23 of 83 users' questions about Ray (21 without it), and for 167 of
+        250 written ones either way.
         """
         quote = self._quote(one, ranking)
         support = min(max(quote.support, UNSURE if is_named([quote]) else 0.001), 0.999)
         return math.log(support / (1 - support))
 
     def _quote(self, one: Candidate, ranking: Sequence[Candidate] = ()) -> Quote:
-        """Return a passage with others of its section: they belong to it, fit nearly as well, or begin the section."""
+        """Return a passage with others of its section that belong to it, fit almost as well, or begin the section."""
         section = self._passages[one.hit]
         core = {passage.place: passage for passage in whole_steps(section, one.passage.place)}
         passages = core | {passage.place: passage for passage in widen(section, one.passage.place)}
@@ -249,10 +249,11 @@ class Candidates:
         return Quote(one.hit, chosen, one.score, support, words, headed, core=frozenset(core))
 
     def _is_on_subject(self, n: int, said: frozenset[str]) -> bool:
-        """Return whether a quotation says what the headings of hit `n` do not, or its section is what is asked about.
+        """Return whether a quotation adds something to the headings of hit `n`, or its section is about the question.
 
-        `said` are its terms. A section is not, if the headings above it name all that is asked and its own something
-        else (its caveats), or if its own is mostly about something else. One that is a question may be long.
+        `said` are its terms. A section is not about the question if the parent headings contain the whole question and
+        its own heading names something else (such as caveats), or if its own heading is mostly about something else. A
+        heading that is itself a question may be long.
         """
         hit, asked = self.hits[n], self._weights.keys()
         own = frozenset(terms(own_heading(hit))) - STOP_TERMS
@@ -264,17 +265,17 @@ class Candidates:
         return mostly and not (asked <= above and own - asked)
 
     def _leaves_out_code(self, n: int, chosen: Sequence[Passage]) -> bool:
-        """Return whether a quotation of hit `n` has no code and its section has: it only introduces what that shows."""
+        """Return whether a quotation of hit `n` lacks its section's code, so that it only introduces the code."""
         return not self._asks_what and not _has_code(chosen) and _has_code(self._passages[n])
 
     def _begins_with_an_answer(self, hit: int) -> bool:
-        """Return whether the question is what the section is about, by its heading: then its beginning answers too."""
+        """Return whether the section's heading is about the question, so that the section's beginning answers too."""
         first = self._passages[hit][0]
         telling = bool(first.attached) or count_sentences(first.prose) <= LEAD_SENTENCES
         return self._covered(self.hits[hit]) >= ABOUT and bool(first.prose) and telling and not is_aside(first)
 
     def _covered(self, hit: Hit) -> float:
-        """Return the share of the words of the section's own heading, without its number, that are the question's."""
+        """Return the share of the words in the section's own heading, without its number, that are in the question."""
         last = {term for term in terms(own_heading(hit)) if term not in STOP_TERMS and any(map(str.isalpha, term))}
         return len(last & self._weights.keys()) / max(len(last), 1)
 
@@ -285,7 +286,7 @@ class Candidates:
 
 
 def _digits(passage: Passage) -> float:
-    """Return the share of a passage's words, without its code, that have a digit."""
+    """Return the share of a passage's words, outside code, that have a digit."""
     words = " ".join(block.plain for block in passage.blocks if block.kind is not BlockKind.CODE).split()
     return sum(any(map(str.isdigit, word)) for word in words) / max(len(words), 1)
 

@@ -1,6 +1,7 @@
-"""Answers from hits without a language model: quotes the passage that answers best.
+"""Answers from hits without a language model by quoting the passage that answers best.
 
-Knows candidates, quotes and vectors; no index, no model and no HTTP. docs/citations.md has the method and its figures.
+This module knows candidates, quotes and vectors, but no index, no model and no HTTP. docs/citations.md describes the
+method and its figures.
 """
 
 import asyncio
@@ -32,11 +33,11 @@ log = logging.getLogger(__name__)
 
 _PHRASES = read_phrases(__name__)
 
-COSINE = 2.2  # weight of a passage's cosine beside its words; its support has a weight for it too
-# Passages that are embedded to find the answer; with 8 and longer gists, twice the time, the choice was no better.
+COSINE = 2.2  # weight of a passage's cosine added to its word score; its support weighs the cosine too
+# Passages that are embedded to find the answer; 8 with longer gists took twice as long and chose no better.
 FINALISTS = 6
-SECTIONS, OF_SECTION = MOST_RESULTS, 3  # that may be results; passages of each that are embedded for that
-GIST_WORDS, GIST_CODE_WORDS = 30, 10  # of a passage that is embedded: its beginning says what it is about
+SECTIONS, OF_SECTION = MOST_RESULTS, 3  # sections that may be results, and embedded passages of each
+GIST_WORDS, GIST_CODE_WORDS = 30, 10  # embedded words of a passage: its beginning names its subject
 
 
 async def choose(
@@ -47,11 +48,11 @@ async def choose(
     about: str = "",
     parts: Sequence[str] = (),
 ) -> tuple[Quote, ...]:
-    """Return what to quote: the first section if it certainly answers, else the results, in the order of the hits.
+    """Return the quotes: the first section if it certainly answers, otherwise the results in the order of the hits.
 
-    Of `parts` each has a section of its own that answers, or all have results. If any hit is `about` the subject of a
-    follow-up, only such a hit is quoted as the answer. None if no hit fits, or if the `evidence` says that the index
-    has nothing about the question.
+    Each of `parts` gets a separate section that answers, or all get results. If any hit is `about` the subject of a
+    follow-up, only such a hit is quoted as the answer. The result is empty if no hit fits, or if the `evidence` says
+    that the index has nothing about the question.
     """
     if evidence and not is_possible(evidence):
         return ()
@@ -71,7 +72,7 @@ async def choose(
 
 @dataclass(frozen=True, slots=True)
 class _Sought:
-    """The hits of a question, and those that may be quoted; how likely the index answers it.
+    """The hits of a question, the ones that may be quoted, and how likely the index answers it.
 
     It is `astray` if no hit is about the subject of the follow-up.
     """
@@ -128,14 +129,14 @@ def _fits(question: Candidates, hit: Hit, vectors: bool) -> bool:
 
 
 def _doubt_half(question: str, quote: Quote) -> Quote:
-    """Return the quote of one section, uncertain if the question asks two things."""
+    """Return the quote of one section, marked as uncertain if the question asks two things."""
     return replace(quote, support=min(quote.support, UNCERTAIN)) if _PHRASES["asks_on"].search(question) else quote
 
 
 async def _add_cosines(
     question: str, candidates: Sequence[Candidate], hits: Sequence[Hit], embed: Embed | None
 ) -> list[Candidate]:
-    """Return the candidates, ranked with their cosines to the question; by words alone if the model fails."""
+    """Return the candidates ranked with their cosines to the question, or only by words if the model fails."""
     if embed is None or not candidates:
         return list(candidates)
     try:
@@ -152,7 +153,7 @@ async def _add_cosines(
 
 
 def gist(hit: Hit, passage: Passage) -> str:
-    """Return what of a passage is embedded: its headings, its beginning and the first line of its code."""
+    """Return the part of a passage to embed: its headings, its beginning and the first line of its code."""
     above = " > ".join(dict.fromkeys(hit.headings[-2:])) or hit.title
     prose = (passage.prose or passage.plain).split()[:GIST_WORDS]
     code = passage.attached[0].plain.split("\n", 1)[0].split()[:GIST_CODE_WORDS] if passage.attached else []

@@ -1,6 +1,7 @@
-"""Tells how likely a quotation answers a question.
+"""Estimates how likely a quotation answers a question.
 
-By its words, its cosine, the ranks of its hit and the odds of its section; knows no passage and no other quotation.
+The features are its words, its cosine, the ranks of its hit and the odds of its section. This module knows no passages
+and compares no quotations.
 """
 
 import math
@@ -13,21 +14,22 @@ from pipelines.answering.retrieval.ranking.texts import LEARNED
 from pipelines.lexical import terms
 from pipelines.records import Hit
 
-# Of a passage that is quoted, where they are not known: its cosine, the ranks of its hit, the odds of its section.
+# Defaults for unknown features of a quoted passage: its cosine, the ranks of its hit, the odds of its section.
 USUAL_COSINE, USUAL_RANKS, USUAL_ODDS = 0.57, (0.28, 0.27), 0.0
-LONG = 60  # words of a quotation that is rarely too short to answer
+LONG = 60  # words; a quotation of this length is rarely too short to answer
 # Log odds, as the ranking gives them to a hit, that no hit answers. With it the section's share of all odds tells
 # right quotations from others as well as without (area under the curve 0.79), and 0.9 of those above 0.8 are right.
 NOTHING = 4.0
 
 
 def support_of(said: Set[str], length: int, hit: Hit, asked: Set[str], cosine: float | None, odds: float) -> float:
-    """Return how likely a text that is quoted from a hit answers a question of the terms `asked`, 0 to 1.
+    """Return how likely a quotation from a hit answers a question with the terms `asked`, 0 to 1.
 
-    `said` are the text's terms, `length` is the number of its words. 0 for one that holds no word of the question.
-    `cosine` is the text's, `odds` are the log odds of its section against the other hits. Two logistic regressions:
-    without `odds` on 199 graded answers, whose weights are 0.4 of what was found, and on 547 questions with their
-    sections and 74 graded answers. benchmarks/results/quotation-support.md has the figures.
+    `said` are the quotation's terms, and `length` is its number of words. The result is 0 if it has no word of the
+    question. `cosine` is the quotation's, and `odds` are the log odds of its section against the other hits. The
+    weights come from two logistic regressions: one without `odds`, on 199 graded answers, whose weights were multiplied
+    by 0.4; and one on 547 questions with their sections and 74 graded answers. benchmarks/results/quotation-support.md
+    has the figures.
     """
     shared, headed = (len(asked & words) / max(len(asked), 1) for words in (said, set(terms(heading(hit)))))
     if not shared:
@@ -41,7 +43,7 @@ def support_of(said: Set[str], length: int, hit: Hit, asked: Set[str], cosine: f
 
 
 def section_odds(hits: Sequence[Hit]) -> list[float]:
-    """Return for each hit the log odds that its section answers, by those that the ranking gives to all hits."""
+    """Return for each hit the log odds that its section answers, computed from the ranking's scores of all hits."""
     if not all(LEARNED in hit.scores for hit in hits):
         return [USUAL_ODDS] * len(hits)
     odds = defaultdict[str, float](float)

@@ -1,7 +1,7 @@
 """The synthesis modes: the ways in which a language model makes an answer from hits.
 
-A new mode is a class here and a line in MODES. Knows which prompts follow which, not which model answers. Every passage
-keeps its number in every call, so that `[n]` means the same in all of them.
+A new mode needs a class here and a line in MODES. The modes know the sequence of prompts, not which model answers.
+Every passage keeps its number in every call, so `[n]` means the same in all of them.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from pipelines.records import FULL
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.languages import say
 
-# Between the answers of the modes that accumulate.
+# Separates the answers of the accumulating modes.
 SEPARATOR = "\n\n---\n\n"
 
 
 class Mode(Synthesizer):
     """A built-in mode. `structured` applies to Compact and its subclasses, `num_children` to TreeSummarize only.
 
-    Raises ValueError for fewer than two children: such a tree would have no root.
+    Raises ValueError for fewer than two children, because the tree would have no root.
     """
 
     retrieves: ClassVar[bool] = True  # whether the mode answers from retrieved hits
-    one_by_one = False  # whether each passage, or part of one, has a call of its own
-    may_refuse: ClassVar[bool] = True  # whether its text is one answer, from passages that may have none
+    one_by_one = False  # whether each passage, or part of one, gets a separate call
+    may_refuse: ClassVar[bool] = True  # whether its text is a single answer from passages, which may be a refusal
 
     def __init__(
         self, prompts: Prompts = DEFAULT, *, num_children: int | None = None, structured: bool = False
@@ -51,7 +51,7 @@ class Mode(Synthesizer):
         return [packer.context(group) for group in groups]
 
     def to_pieces(self, task: Task, packer: PromptPacker) -> list[Piece]:
-        """Return the task's passages as a model is shown them: shorter if it reads slowly, few and whole for `full`."""
+        """Return the task's passages for the model: shortened for a slow model, few but whole for the form `full`."""
         pieces = [Piece.of(n, hit) for n, hit in enumerate(task.hits, 1)]
         if task.form == FULL:
             pieces = packer.fill(task.hits)
@@ -67,11 +67,11 @@ class Mode(Synthesizer):
 
 
 class StreamingMode(Mode):
-    """A mode that ends in one call, whose deltas are the answer. Without passages it makes no call."""
+    """A mode whose last call streams the answer; without passages it makes no call."""
 
     @abstractmethod
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
-        """Return the prompt of the last call, after all calls before it; None if there is nothing to answer from."""
+        """Make all calls but the last and return the prompt of the last one; None without passages."""
 
     async def stream(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
         prompt = await self.last_prompt(task, session)
@@ -84,9 +84,9 @@ class StreamingMode(Mode):
 
 
 class Compact(StreamingMode):
-    """Packs passages up to the window; the first pack is answered, each further one refines the answer.
+    """Packs passages to fill the window; answers from the first pack, and refines the answer with each further one.
 
-    One call a pack. With `structured` each step says whether it satisfies the question; steps that do not are
+    There is one call per pack. With `structured`, each step says whether it satisfies the question; the others are
     skipped, and the answer comes in one piece.
     """
 
@@ -105,7 +105,7 @@ class Compact(StreamingMode):
         return prompt
 
     async def _last_satisfying(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
-        """Yield the answer of the last step that satisfied the question."""
+        """Yield the answer of the last step that satisfies the question."""
         packer = PromptPacker(task, session, self.prompts, "qa", "refine", structured=True)
         answer = ""
         for context in self.contexts(packer, task):
@@ -116,13 +116,13 @@ class Compact(StreamingMode):
 
 
 class Refine(Compact):
-    """Answers from the first passage and refines by each further one: one call a passage, or part of one."""
+    """Answers from the first passage and refines with each further one: one call per passage, or part of one."""
 
     one_by_one = True
 
 
 class ContextOnly(Compact):
-    """As Compact, from the task's given context instead of its hits."""
+    """Like Compact, but answers from the task's given context instead of its hits."""
 
     retrieves = False
 
@@ -131,11 +131,12 @@ class ContextOnly(Compact):
 
 
 class TreeSummarize(StreamingMode):
-    """Answers packs, combines the answers, and again, up to one root; the calls of a level run concurrently.
+    """Answers each pack, then combines answers level by level up to one root; a level's calls run concurrently.
 
-    With `num_children` n each passage (or part) has its own call and n answers at a time are combined: for p parts
-    p + ⌈p/n⌉ + ⌈⌈p/n⌉/n⌉ + … + 1 calls, and one for one part. Without, answers are packed to the window, at least
-    two a call. Answers too long for one call together are cut to one length.
+    With `num_children` n, each passage (or part) gets a separate call, and n answers at a time are combined. For p
+    parts, that takes p + ⌈p/n⌉ + ⌈⌈p/n⌉/n⌉ + … + 1 calls, or a single call for one part. Without it, answers are packed
+    to fill the window, at least two per call. If answers are too long for one call together, the longest are cut to a
+    common length.
     """
 
     def __init__(
@@ -158,7 +159,7 @@ class TreeSummarize(StreamingMode):
 
 
 class SimpleSummarize(StreamingMode):
-    """Puts all passages into one call, the longest cut to one length so that each has its share."""
+    """Puts all passages into one call; the longest are cut to a common length, so that each gets a share."""
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         packer = PromptPacker(task, session, self.prompts, "qa")
@@ -167,7 +168,7 @@ class SimpleSummarize(StreamingMode):
 
 
 class Generation(StreamingMode):
-    """Asks the question alone, without passages."""
+    """Asks only the question, without passages."""
 
     retrieves = False
     may_refuse = False
@@ -177,7 +178,7 @@ class Generation(StreamingMode):
 
 
 class CompactAccumulate(Mode):
-    """Answers each pack by itself, concurrently; the answers follow each other, numbered."""
+    """Answers each pack separately and concurrently; the answer is the numbered list of these answers."""
 
     may_refuse = False
 
@@ -192,13 +193,13 @@ class CompactAccumulate(Mode):
 
 
 class Accumulate(CompactAccumulate):
-    """Answers each passage, or part of one, by itself, concurrently."""
+    """Answers each passage, or part of one, separately and concurrently."""
 
     one_by_one = True
 
 
 GENERATION, CONTEXT_ONLY = "generation", "context_only"
-NO_TEXT = "no_text"  # the hits alone: no synthesizer
+NO_TEXT = "no_text"  # only the hits, without a synthesizer
 
 MODES: Mapping[str, type[Mode]] = {
     "refine": Refine,
@@ -218,7 +219,7 @@ def uses_retrieval(mode: str) -> bool:
 
 
 def may_refuse(mode: str) -> bool:
-    """Return whether the mode gives one answer from passages, which may be that they have none."""
+    """Return whether the mode gives a single answer from passages, which may be a refusal."""
     return mode not in MODES or MODES[mode].may_refuse
 
 
@@ -230,7 +231,7 @@ def make_synthesizer(
     structured: bool = False,
     llm: ChatModel | None = None,
 ) -> Synthesizer:
-    """Return the synthesizer of a mode; `llm` is the model that its `synthesize` asks.
+    """Return the synthesizer of a mode; `llm` is the default model of its `synthesize`.
 
     Raises UnknownMode, and ValueError for fewer than two `num_children`.
     """
@@ -243,7 +244,7 @@ def make_synthesizer(
 
 @asynccontextmanager
 async def asked(session: LLMSession, prompts: Sequence[str]) -> AsyncGenerator[list[asyncio.Task[str]], None]:
-    """A context in which all `prompts` are asked concurrently: the answers in their order. Its end cancels the rest."""
+    """Ask all `prompts` concurrently; yield the tasks of the answers in order. Leaving the context cancels the rest."""
     tasks = [asyncio.create_task(session.complete(prompt)) for prompt in prompts]
     try:
         yield tasks

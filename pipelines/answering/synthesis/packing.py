@@ -1,6 +1,6 @@
 """Renders the prompts of a question, and cuts and packs its passages to fit them.
 
-Knows prompts and windows; sends nothing.
+This module knows prompts and context windows; it sends nothing.
 """
 
 from collections.abc import Sequence
@@ -16,19 +16,19 @@ from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.languages import say
 
-# A question may take this share of a prompt; a longer one loses its middle. Questions of 10,000 words exist.
+# A question may take this share of a prompt; a longer one is cut in the middle. Questions of 10,000 words exist.
 QUESTION_SHARE = 0.25
-# Tokens of passages that even the slowest model reads: five titles with a sentence or two.
+# Tokens of passages that even the slowest model gets: five titles with a sentence or two each.
 FEWEST_TOKENS = 400
-# A passage has its title if this much text has room beside them, else only its number.
+# A passage includes its title if this much text fits as well; otherwise only its number.
 ROOMY = "word " * 40
 
 
 class PromptPacker:
-    """Makes the prompts of one question. `names` are the prompts of its mode: passages are packed to fit each of them.
+    """Makes the prompts of one question; `names` are its mode's prompts, and passages are packed to fit each of them.
 
-    A draft in `refine` may be as long as an answer. With `structured` each prompt ends with the prompt of that name.
-    Raises TemplateError for variables that are reserved or unknown, WindowTooSmall.
+    A draft in `refine` may be as long as an answer. With `structured`, each prompt ends with the prompt "structured".
+    Raises TemplateError for reserved or unknown variables, and WindowTooSmall.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class PromptPacker:
         self._room = self.window.context if room is None else max(room, FEWEST_TOKENS)
 
     def prompt(self, name: str, context: str = "", answer: str = "") -> str:
-        """Return the prompt `name`; a draft that is too long loses its end. Raises WindowTooSmall."""
+        """Return the prompt `name`; a draft that is too long is cut at the end. Raises WindowTooSmall."""
         [answer] = squeeze([answer], lambda cut: self._size(name, context, cut[0]) <= self.window.prompt)
         prompt = self._render(name, context, answer)
         if self.window.count(prompt) > self.window.prompt:
@@ -56,23 +56,22 @@ class PromptPacker:
         return prompt
 
     def context(self, pieces: Sequence[Piece]) -> str:
-        """Return passages one after the other."""
+        """Return the passages as one text."""
         return passages(pieces)
 
     def is_read_in_time(self, pieces: Sequence[Piece]) -> bool:
-        """Return whether the model reads these passages in its `context_seconds`."""
+        """Return whether the model reads these passages within its `context_seconds`."""
         return self._room >= self.window.context or self.window.count(self.context(pieces)) <= self._room
 
     def pieces(self, given: Sequence[Piece]) -> list[Piece]:
-        """Return the passages in parts that each fit a call, without blank ones. Raises WindowTooSmall."""
+        """Return the passages, without blank ones, in parts that each fit into a call. Raises WindowTooSmall."""
         filled = self._filled(given)
         return filled if self._fit(filled) else [part for piece in filled for part in self._parts(piece)]
 
     def fill(self, hits: Sequence[Hit]) -> list[Piece]:
-        """Return the first hits as passages, as many as one call holds and the model reads in time, never none.
+        """Return the first hits as passages, as many as fit into one call and are read in time, but at least one.
 
-        The chunk that was found comes first for each hit, then its whole passage, best hits first, then the extra
-        sections.
+        First come the found chunks of all hits, then their whole passages, best hits first, then the extra sections.
         """
         numbered = list(enumerate(hits, 1))
         found = [(n, hit) for n, hit in numbered if hit.score_kind != EXTRA]
@@ -84,7 +83,7 @@ class PromptPacker:
         return self._first(pieces, extra)
 
     def _first(self, pieces: Sequence[Piece], more: Sequence[Piece], least: int = 0) -> list[Piece]:
-        """Return the pieces and the first of `more`, as many as fit with them, at least some."""
+        """Return `pieces` and as many of the first of `more` as fit, but at least `least`."""
         most = greatest(len(more), lambda n: self._fits_in_time([*pieces, *more[:n]]))
         return [*pieces, *more[: max(most, least)]]
 
@@ -92,13 +91,13 @@ class PromptPacker:
         return self._fit(pieces) and self.is_read_in_time(pieces)
 
     def packs(self, pieces: Sequence[Piece]) -> list[list[Piece]]:
-        """Pack parts in order, as many to a call as fit."""
+        """Pack parts in order, as many per call as fit."""
         return pack(pieces, self._fit)
 
     def truncate(self, given: Sequence[Piece]) -> list[Piece]:
-        """Return all passages for one call, the longest cut to one length.
+        """Return all passages for one call, the longest cut to a common length.
 
-        Where not even one character of each fits, it is the first ones, as many as fit. Raises WindowTooSmall.
+        If not even one character of each fits, return as many of the first ones as fit. Raises WindowTooSmall.
         """
         pieces = self._filled(given)
 
@@ -111,15 +110,15 @@ class PromptPacker:
         return shared
 
     def drafts(self, answers: Sequence[str]) -> str:
-        """Return answers for one `tree` call, the longest cut to one length if they do not fit together."""
+        """Return answers for one `tree` call, the longest cut to a common length if they do not fit together."""
         return drafts(squeeze(answers, self.drafts_fit))
 
     def drafts_fit(self, answers: Sequence[str]) -> bool:
-        """Return whether these answers fit one `tree` call."""
+        """Return whether these answers fit into one `tree` call."""
         return self._fits(drafts(answers), "tree")
 
     def _filled(self, given: Sequence[Piece]) -> list[Piece]:
-        """Return the passages that have text, and tell the session how many."""
+        """Return the passages that have text, and record their number in the session."""
         filled = [piece for piece in given if piece.text.strip()]
         self._session.passages = len(filled)
         return filled
@@ -144,7 +143,7 @@ class PromptPacker:
         )
 
     def _tokens_needed(self, name: str, context: str) -> int:
-        """Count the tokens of a prompt with this context, and with the longest draft if it has one."""
+        """Return the number of tokens of a prompt with this context, including the longest draft if it has one."""
         return self._size(name, context) + (self.window.answer if name == "refine" else 0)
 
     def _size(self, name: str, context: str = "", answer: str = "") -> int:
@@ -159,5 +158,5 @@ class PromptPacker:
 
 
 def refusal(task: Task) -> dict[str, str]:
-    """Return what every prompt of a task is given: the sentence for "I do not know", in the reader's language."""
+    """Return the values that every prompt of a task gets: the sentence for "I do not know" in the reader's language."""
     return {"unknown": say("unknown", task.language)}

@@ -1,7 +1,7 @@
-"""Cuts the text of a section into passages: what a reader would mark in the page.
+"""Splits the text of a section into passages, the units that a reader would highlight.
 
-A passage is up to five sentences and the code, list, table or note that follows them. Knows texts only: no hit, no
-question.
+A passage is up to five sentences and the code, list, table or note that follows them. This module knows only texts: no
+hit and no question.
 """
 
 import re
@@ -13,28 +13,28 @@ from pipelines.page.blocks import LINE_BREAK, BlockKind, MarkdownBlock, read_blo
 from pipelines.page.stored import plain_text
 from pipelines.text.phrases import read_phrases
 
-MOST_SENTENCES = 5  # of a passage: what is read at a glance
-ENOUGH_SENTENCES = 2  # a passage with fewer takes those after it in, up to MOST_WORDS
+MOST_SENTENCES = 5  # per passage: readable at a glance
+ENOUGH_SENTENCES = 2  # a passage with fewer is extended by the ones after it, up to MOST_WORDS
 MOST_WORDS = 100
 LONGEST, LONGEST_WORD = (
     5_000,
     40,
-)  # characters of a sentence, which ends there; of an abbreviation with what precedes it
-MOST_BARE = 20  # passages in a row that say nothing, which are taken in with what they introduce
-TITLE_WORDS = 8  # a longer item is more than a title
-FEW_WORDS = 3  # beside links: "More: [ports](…), [HTTPS](…)." has one
+)  # characters of a sentence, which is cut there; of an abbreviation with its prefix
+MOST_BARE = 20  # the most consecutive passages without content that are quoted with the text that they introduce
+TITLE_WORDS = 8  # a longer list item is more than a title
+FEW_WORDS = 3  # outside links: "More: [ports](…), [HTTPS](…)." has one
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[`“‘]*[A-Z0-9`])")
 _NUMBERED = re.compile(r"\s*(\d{1,9})[.)](?:\s|$)")
 _CLOSES = re.compile(r"[.!?。！？][\"')\]”’`*]*$")
-SAID = (BlockKind.PROSE, BlockKind.NOTE)  # what is made of sentences
+SAID = (BlockKind.PROSE, BlockKind.NOTE)  # the kinds that consist of sentences
 
 _PHRASES = read_phrases(__name__)
 
 
 @dataclass(frozen=True)
 class Passage:
-    """Consecutive blocks of a section: prose, with what it introduces. `place` is its number in the section."""
+    """Consecutive blocks of a section: prose and the blocks that it introduces. `place` is its index in the section."""
 
     place: int
     blocks: tuple[MarkdownBlock, ...]
@@ -46,17 +46,17 @@ class Passage:
 
     @cached_property
     def plain(self) -> str:
-        """The text as it is compared with words and vectors."""
+        """The plain text, for comparison with words and vectors."""
         return "\n\n".join(block.plain for block in self.blocks)
 
     @cached_property
     def prose(self) -> str:
-        """The sentences, plain, without labels, code, lists and tables."""
+        """The sentences as plain text, without labels, code, lists and tables."""
         return "\n\n".join(block.plain for block in self.blocks if block.kind in SAID and not _is_label(block))
 
     @cached_property
     def substance(self) -> str:
-        """The plain text without the sentences that send readers elsewhere and the titles of other sections."""
+        """The plain text, without sentences that send readers elsewhere and without titles of other sections."""
         before = (None, *self.blocks)
         kept = [block for last, block in zip(before, self.blocks, strict=False) if not _is_outline(last, block)]
         return "\n\n".join(
@@ -70,7 +70,7 @@ class Passage:
 
     @property
     def has_code(self) -> bool:
-        """Whether some of it is code, in a list or a note too."""
+        """Whether any of it is code, also inside a list or a note."""
         return any(block.has_code for block in self.blocks)
 
 
@@ -78,18 +78,18 @@ class Passage:
 
 
 def sentences(block: str) -> Iterator[str]:
-    """Yield the whole sentences of a block of prose, without a beginning or an end that was cut off."""
+    """Yield the complete sentences of a block of prose, without a truncated beginning or end."""
     return (sentence for sentence in split_sentences(block) if _is_whole(sentence))
 
 
 def split_sentences(block: str) -> Iterator[str]:
-    """Yield the sentences of a block of prose, none with half of the code in a line."""
+    """Yield the sentences of a block of prose; a code span is never split."""
     parts: list[str] = []
     length = ticks = 0
     for part in _SENTENCE_END.split(" ".join(block.split())):
         parts.append(part)
         length, ticks = length + len(part), ticks + part.count("`")
-        # An abbreviation is behind a space: it is in this part, or this part begins with it.
+        # An abbreviation follows a space: it is inside this part, or this part begins with it.
         if length > LONGEST or (ticks % 2 == 0 and not _PHRASES["abbreviation"].search(part[-LONGEST_WORD:])):
             yield " ".join(parts)
             parts, length, ticks = [], 0, 0
@@ -98,7 +98,7 @@ def split_sentences(block: str) -> Iterator[str]:
 
 
 def _is_outline(last: MarkdownBlock | None, block: MarkdownBlock) -> bool:
-    """Return whether a list, behind a whole sentence, is one of titles."""
+    """Return whether a list after a complete sentence consists of titles."""
     return last is not None and last.kind is BlockKind.PROSE and not _is_open(last) and _has_titles(block)
 
 
@@ -134,7 +134,7 @@ def split_passages(markdown: str) -> list[Passage]:
 
 
 def _short_blocks(markdown: str) -> Iterator[MarkdownBlock]:
-    """Yield the blocks of a text, long prose in parts of a few sentences, without ornament: the glyphs of tabs."""
+    """Yield the blocks of a text, with long prose in parts of a few sentences, and without glyphs of tabs."""
     for block in read_blocks(markdown):
         if block.kind is not BlockKind.PROSE or is_definition(block):
             yield block
@@ -154,18 +154,18 @@ def _short_prose(block: MarkdownBlock) -> Iterator[MarkdownBlock]:
 
 
 def is_definition(block: MarkdownBlock) -> bool:
-    """Return whether a block is a term with its definition below."""
+    """Return whether a block is a term with its definition below it."""
     first, _, rest = block.plain.partition("\n")
     return block.kind is BlockKind.PROSE and bool(rest.strip()) and first.endswith(":")
 
 
 def _is_open(block: MarkdownBlock) -> bool:
-    """Return whether a block is prose that does not end as a sentence: a lead-in, a label, the name of a tab."""
+    """Return whether a block is prose that doesn't end like a sentence: a lead-in, a label, the name of a tab."""
     return block.kind is BlockKind.PROSE and not _CLOSES.search(block.plain)
 
 
 def _is_line(block: MarkdownBlock) -> bool:
-    """Return whether a block is a line that is no sentence and introduces none, such as "Source: csv.py"."""
+    """Return whether a block is a single line that is no sentence and no lead-in, such as "Source: csv.py"."""
     return _is_open(block) and "\n" not in block.plain and not block.plain.endswith(":")
 
 
@@ -174,15 +174,15 @@ def _is_label(block: MarkdownBlock) -> bool:
 
 
 def _belongs(group: Sequence[MarkdownBlock], block: MarkdownBlock, *, first: bool) -> bool:
-    """Return whether a block continues a passage: what prose introduces, or a sentence beside another."""
+    """Return whether a block continues a passage: it is introduced by prose, or is a sentence next to another."""
     last = group[-1]
     if _is_open(last) and not is_definition(last):
         return True
     if BlockKind.NOTE in (last.kind, block.kind):
         return False
     if block.kind is not BlockKind.PROSE:
-        return last.kind is not block.kind or block.kind is BlockKind.CODE  # which shows what comes of it
-    if last.kind is BlockKind.CODE:  # a signature has its description
+        return last.kind is not block.kind or block.kind is BlockKind.CODE  # code may show the output of code
+    if last.kind is BlockKind.CODE:  # a signature is followed by its description
         return first and len(group) == 1
     if last.kind is not BlockKind.PROSE or is_definition(block) or is_definition(last) or _is_line(block):
         return False
@@ -192,14 +192,15 @@ def _belongs(group: Sequence[MarkdownBlock], block: MarkdownBlock, *, first: boo
 
 
 def count_sentences(prose: str) -> int:
-    """Return the number of sentences of a block of prose."""
+    """Return the number of sentences in a block of prose."""
     return sum(1 for _ in split_sentences(prose))
 
 
 def widen(passages: Sequence[Passage], at: int) -> list[Passage]:
-    """Return the passage `at` with those beside it that a reader would mark with it.
+    """Return the passage `at` with adjacent ones that a reader would highlight with it.
 
-    The one before, if it refers to that or has no prose; those after, up to a few sentences. A definition stays alone.
+    The previous passage is included if this one refers to it or has no prose; later ones are included up to a few
+    sentences. A definition is not extended.
     """
     first = last = at
     if at and (not passages[at].prose or leans(passages[at])) and not is_definition(passages[at - 1].blocks[-1]):
@@ -207,20 +208,20 @@ def widen(passages: Sequence[Passage], at: int) -> list[Passage]:
     bare = is_bare(passages[first : last + 1])
     while bare and last + 1 < min(len(passages), first + MOST_BARE) and not is_aside(passages[last + 1]):
         last += 1
-        bare = is_bare(passages[last : last + 1])  # each is looked at once: a page may have nothing but images
+        bare = is_bare(passages[last : last + 1])  # each is checked only once: a page may consist of images
     while not bare and last + 1 < len(passages) and _has_room(passages[first : last + 1], passages[last + 1]):
         last += 1
     return list(passages[first : last + 1])
 
 
 def numbers(block: MarkdownBlock) -> tuple[int, int] | None:
-    """Return the numbers of the first and the last item of an ordered list, None for another block."""
+    """Return the numbers of the first and last item of an ordered list, None for other blocks."""
     begin = _NUMBERED.match(block.items[0]) if block.kind is BlockKind.LIST and block.items else None
     return (int(begin[1]), int(begin[1]) + len(block.items) - 1) if begin else None
 
 
 def whole_steps(passages: Sequence[Passage], at: int) -> list[Passage]:
-    """Return the passage `at` and all passages that hold steps of the same ordered list."""
+    """Return the passage `at` and all passages with steps of the same ordered list."""
     lists = [[found for block in passage.blocks if (found := numbers(block))] for passage in passages]
     first = last = at
     while lists[first] and lists[first][0][0] > 1:
@@ -237,19 +238,19 @@ def whole_steps(passages: Sequence[Passage], at: int) -> list[Passage]:
 
 
 def is_aside(passage: Passage) -> bool:
-    """Return whether a passage says something beside the subject: other pages, versions, who made it."""
+    """Return whether a passage is off the subject: about other pages, versions or authors."""
     return bool(_PHRASES["aside"].match(passage.plain))
 
 
 def says_more(passage: Passage) -> bool:
-    """Return whether a passage belongs to a short section that is quoted whole: no aside, no titles of others."""
+    """Return whether a passage is worth quoting with a short section: no aside, and not only titles of sections."""
     return not is_aside(passage) and not all(map(_has_titles, passage.blocks))
 
 
 def is_bare(passages: Sequence[Passage]) -> bool:
-    """Return whether passages say nothing themselves: labels, lead-ins and announcements, with nothing below them.
+    """Return whether passages have no content: only labels, lead-ins and announcements, with nothing after them.
 
-    A list that no lead-in introduces is nothing: the titles of the sections to come.
+    A list without a lead-in doesn't count either: it has the titles of the sections to come.
     """
     return not any(
         (_says(passage.prose) and not _only_links(passage)) or _introduces_more(passage) for passage in passages
@@ -257,7 +258,7 @@ def is_bare(passages: Sequence[Passage]) -> bool:
 
 
 def _only_links(passage: Passage) -> bool:
-    """Return whether a passage has hardly a word beside its links: it sends readers elsewhere."""
+    """Return whether a passage has hardly any words outside its links, because it sends readers elsewhere."""
     beside, links = re.subn(r"\[[^\[\]]*\]\([^()\s]+\)", " ", passage.text)
     return links > 0 and len(re.findall(r"\w+", beside)) <= FEW_WORDS
 
@@ -273,12 +274,12 @@ def _says(prose: str) -> bool:
 
 
 def leans(passage: Passage) -> bool:
-    """Return whether a passage begins as one that refers to the sentence before it."""
+    """Return whether the beginning of a passage refers to the sentence before it."""
     return bool(_PHRASES["leaning"].match(passage.prose)) and passage.blocks[0].kind is BlockKind.PROSE
 
 
 def _has_room(chosen: Sequence[Passage], following: Passage) -> bool:
-    """Return whether `following` may be marked too: the chosen ones are short, and it goes on with their subject."""
+    """Return whether `following` may be highlighted too: the chosen ones are short, and it continues their subject."""
     definition = is_definition(following.blocks[0]) or is_definition(chosen[-1].blocks[0])
     if definition or is_aside(following) or not following.prose:
         return False

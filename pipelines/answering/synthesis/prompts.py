@@ -1,7 +1,8 @@
-"""Prompt templates, and passages under numbers that their text cannot forge.
+"""Prompt templates, and passages with numbers that their text can't forge.
 
-The built-in prompts stand in prompts.yaml. Knows texts and hits; no model and no window. Text from a page or a reader
-is data: it is filled in as it is, and braces, delimiters and invisible characters in it have no effect.
+The built-in prompts are in prompts.yaml. This module knows texts and hits, but no model and no context window. Text
+from a page or a reader is data: it is inserted literally, and braces, delimiters and invisible characters in it have no
+effect.
 """
 
 import re
@@ -15,28 +16,28 @@ from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_table
 
-# The opening or closing mark of a delimiter, also in forms that a model reads as one.
+# The opening or closing mark of a delimiter, including lookalikes that a model reads as one.
 _DELIMITER = re.compile(r"[<＜﹤‹〈](?=\s*+(?:[/／∕]\s*+)?(?:passage|draft)\b)", re.IGNORECASE)
-# What begins or ends a message in the chat template of a model. Servers read it in a message's text too.
+# Tokens that begin or end a message in a model's chat template. Servers parse them in a message's text too.
 _TURN = re.compile(r"<(?=[|｜][^|｜<>\s]{1,40}[|｜]>|/?(?:start|end)_of_turn>|/?s>|<SYS>>|</SYS>>)|\[(?=/?INST\])")
-# The beginning of a line that would be a plain passage, the question or another part of a prompt.
+# The beginning of a line that would look like a passage, the question or another part of a prompt.
 _PART = re.compile(
     r"^[^\S\n]*(?=[\[［【]\s*\d+\s*[\]］】]"
     r"|[*_#]*(?:question|answer|an example|passages?|system|user|assistant)\b[*_ ]*[:：])",
     re.IGNORECASE | re.MULTILINE,
 )
 _FENCE = re.compile(r"`{3,}(?=[^`]*$)")
-LONGEST_TITLE = 300  # characters: it only names the place of a passage
+LONGEST_TITLE = 300  # characters; a title only locates a passage
 
 
 class TemplateError(ValueError):
-    """A prompt template and its values do not fit; the message names the template and the variables."""
+    """A prompt template and its values don't match; the message names the template and the variables."""
 
 
 class Template:
-    """A prompt's text with variables: `{question}` is one, `{{` and `}}` are braces; `name` is for its errors.
+    """A prompt's text with variables: `{question}` is one, `{{` and `}}` are braces; `name` appears in errors.
 
-    Values are filled in as they are: braces in them have no effect.
+    Values are inserted literally: braces in them have no effect.
     """
 
     def __init__(self, text: str, name: str = "template") -> None:
@@ -72,16 +73,16 @@ class Template:
 
 
 _BUILT_IN: Mapping[str, str] = read_table(__name__)
-# The variables that each prompt must have: those of the built-in one. All may also use {unknown}, the sentence for
-# "I do not know".
+# The required variables of each prompt, taken from the built-in one. All may also use {unknown}, the sentence for "I do
+# not know".
 GIVEN = {name: Template(text).variables - {"unknown"} for name, text in _BUILT_IN.items()}
-# Settings and questions may not give these.
+# Settings and questions must not set these.
 RESERVED = frozenset({"unknown"}).union(*GIVEN.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A passage or a part of one, as a model reads it. `n` is the passage's number, the same in every call."""
+    """A passage, or a part of one, as shown to a model; `n` is the passage's number, the same in every call."""
 
     n: int
     text: str
@@ -89,7 +90,7 @@ class Piece:
 
     @classmethod
     def of(cls, n: int, hit: Hit, text: str | None = None) -> "Piece":
-        """Return hit number `n`, or a `text` from its passage, without characters that no reader sees."""
+        """Return hit number `n`, or a `text` from its passage, without invisible characters."""
         shown = hit.passage if text is None else text
         return cls(n, clean_for_model(shown), clean_for_model(heading(hit)))
 
@@ -100,29 +101,30 @@ class Piece:
 
 
 def passages(pieces: Sequence[Piece]) -> str:
-    """Return passages one after the other: a prompt's context."""
+    """Return the passages as one text: a prompt's context."""
     return "\n\n".join(map(str, pieces))
 
 
 def draft(text: str) -> str:
-    """Return an answer for a later call, between delimiters: it may repeat what a passage planted."""
+    """Return an answer between delimiters for a later call, since it may repeat text planted in a passage."""
     return f"<draft>\n{neutralize(text)}\n</draft>"
 
 
 def drafts(answers: Sequence[str]) -> str:
-    """Return answers one after the other, for the call that combines them."""
+    """Return answers as one text, for the call that combines them."""
     return "\n\n".join(map(draft, answers))
 
 
 def neutralize(text: str) -> str:
-    """Return `text` such that nothing in it opens or closes a passage, a draft or a message."""
+    """Return `text` changed so that nothing in it opens or closes a passage, a draft or a message."""
     return _TURN.sub(lambda found: "&#91;" if found[0] == "[" else "&lt;", _DELIMITER.sub("&lt;", text))
 
 
 def as_data(text: str) -> str:
-    """Return `text` neutralized, with a line that looks like a part of the prompt quoted by ">".
+    """Return `text` neutralized, and with ">" before lines that look like a part of the prompt.
 
-    Lines of fenced code stay: `user: 1000` is a line of many a configuration file, and the fence says that it is data.
+    Lines of fenced code stay unchanged: `user: 1000` occurs in many configuration files, and the fence marks it as
+    data.
     """
     return "\n".join(part if is_code else _PART.sub("> ", part) for part, is_code in _parts(neutralize(text)))
 
@@ -144,10 +146,10 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
 
 
 class Prompts:
-    """The prompts of the synthesis modes: those of `texts` by name, else the built-in ones.
+    """The prompts of the synthesis modes: `texts` by name, and built-in prompts for the other names.
 
-    `variables` are values of the prompts' own variables, for questions that give none. Raises TemplateError for a name
-    that is no prompt, for a prompt that lacks a variable, and for variables that no prompt has.
+    `variables` are default values of the prompts' own variables. Raises TemplateError for an unknown prompt name, for a
+    prompt that lacks a variable, and for variables that no prompt has.
     """
 
     def __init__(self, texts: Mapping[str, str] | None = None, variables: Mapping[str, str] | None = None) -> None:
@@ -163,16 +165,16 @@ class Prompts:
         self.check(self._variables)
 
     def is_own(self, name: str) -> bool:
-        """Return whether the prompt `name` is not the built-in one."""
+        """Return whether the prompt `name` differs from the built-in one."""
         return self._templates[name].text != _BUILT_IN[name]
 
     def replaced(self, texts: Mapping[str, str]) -> "Prompts":
-        """Return these prompts with those of `texts` in their places. Raises TemplateError as the constructor."""
+        """Return these prompts with `texts` replacing some. Raises TemplateError like the constructor."""
         own = {name: template.text for name, template in self._templates.items()}
         return Prompts({**own, **texts}, self._variables) if texts else self
 
     def check(self, variables: Mapping[str, str]) -> None:
-        """Raise TemplateError if `variables` have a reserved name, or one that no template has."""
+        """Raise TemplateError if `variables` have a reserved name, or a name that no template has."""
         if reserved := set(variables) & RESERVED:
             raise TemplateError(f"the prompt variables {_list(reserved)} are reserved; choose other names")
         known = frozenset[str]().union(*(template.variables for template in self._templates.values()))
@@ -181,7 +183,7 @@ class Prompts:
             raise TemplateError(f"no prompt template has {_list(unknown)}; their own variables: {_list(own)}")
 
     def render(self, name: str, given: Mapping[str, str], variables: Mapping[str, str]) -> str:
-        """Return the prompt `name` with the `given` values, and with those of the task's `variables` that it has."""
+        """Return the prompt `name` with the `given` values and its share of the task's `variables`."""
         template = self._templates[name]
         values = {"unknown": UNKNOWN, **self._variables, **variables, **given}
         return template.format(**{key: value for key, value in values.items() if key in template.variables})

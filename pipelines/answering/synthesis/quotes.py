@@ -1,6 +1,6 @@
-"""Quotes: which passages of which hit an answer quotes, and how they are written as Markdown.
+"""Quotes: the passages of a hit that an answer quotes, and their form in Markdown.
 
-Knows texts only: no question and no score but the one it is given.
+This module knows only texts: no question, and no score other than the given one.
 """
 
 import re
@@ -23,32 +23,33 @@ from pipelines.page.blocks import LINE_BREAK, BlockKind, MarkdownBlock
 from pipelines.page.markdown import fence, markdown_of
 from pipelines.records import Hit
 
-FULL = 250  # words up to which quotes are filled: a cut often leaves out what decides
-INTRODUCTION = 100  # words that a section has at most which leaves the answer to the sections below it
+FULL = 250  # words up to which quotes are filled: a cut often omits the decisive part
+INTRODUCTION = 100  # the most words of a section that leaves the answer to its subsections
 
-# Quotes whose best support is below this begin by saying so: of 134 graded answers 6, none of which is good; of 1,306
-# questions to eleven sites 16, none of which gets the right section.
+# An answer whose best quote has less support says so at the start. That applies to 6 of 134 graded answers, none of
+# them good; and to 16 of 1,306 questions to eleven sites, none of which got the right section.
 UNSURE = 0.2
 
-# Of 47 questions to the right site that would get "I do not know" 7 have such a support, all with the right section; of
-# 183 to other sites 5.
+# Of 47 questions to the right site that would get "I do not know", 7 reach this support, all with the right section; of
+# 183 questions to other sites, 5 do.
 CLEAR = 0.6
 
-# Of 133 questions to other sites 95 have a closest passage that is shown; the headings of none have more than 0.33.
+# Of 133 questions to other sites, 95 get a closest passage; none of its headings has a share above 0.33.
 NAMED = 0.6
 
-# What looks like a citation of the answer and is none, as the name of a link too; and what code begins and ends with.
+# Text that looks like a citation of the answer but isn't one, also as a link's text; and the backticks of code spans.
 _NUMBER = re.compile(rf"(?P<ticks>`++)|(?P<number>{CITES})(?:\([^\s()]*\))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Passages of hit n (from 0) that follow each other in its section.
+    """Consecutive passages of hit n (from 0), from its section.
 
-    `score` ranks them, `support` is how well they answer the question (0 to 1), `words` are theirs and their headings'.
-    `headed` is the share of the question's words, if it has several, that the headings have. `begins` and `ends` tell
-    that nothing of the section is left out before and behind them. `core` are the places of the passages that matter
-    most. One that is `certain` is the answer; others are results, of which a reader chooses.
+    `score` ranks quotes, and `support` is how well they answer the question (0 to 1). `words` are the words of the
+    passages and headings. `headed` is the share of the question's words in the headings, if the question has several
+    words. `begins` and `ends` are true if nothing of the section is omitted before and after them. `core` has the
+    places of the most important passages. A quote that is `certain` is the answer; others are results for the reader to
+    choose from.
     """
 
     hit: int
@@ -64,16 +65,16 @@ class Quote:
 
 
 def in_order(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[tuple[Quote, ...], tuple[Hit, ...]]:
-    """Return the quotes and the hits with those first that are quoted, so that numbers appear in order."""
+    """Return the quotes, and the hits with the quoted ones first, so that numbers appear in order."""
     order = list(dict.fromkeys([*(quote.hit for quote in quotes), *range(len(hits))]))
     places = {hit: place for place, hit in enumerate(order)}
     return tuple(replace(quote, hit=places[quote.hit]) for quote in quotes), tuple(hits[n] for n in order)
 
 
 def fill(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
-    """Return the quotes with more of their sections, the best one up to FULL words, the others up to what it leaves.
+    """Return the quotes with more of their sections: the best one up to FULL words, the others in the room left.
 
-    A single one has the sections below its own too, if that only introduces them.
+    A single quote also gets its subsections, if its section only introduces them.
     """
     filled: list[Quote] = []
     sections = [split_passages(hits[quote.hit].passage) for quote in quotes]
@@ -84,7 +85,7 @@ def fill(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
 
 
 def fill_section(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
-    """Return a quote with the whole section if that fits, else with what stands between its passages and behind."""
+    """Return a quote with the whole section if it fits; otherwise with the passages between and after its own."""
     passages = {passage.place: passage for passage in quote.passages}
     said = sorted({passage.place for passage in section if says_more(passage)} | passages.keys())
     whole = {passage.place: passage for passage in section[said[0] : said[-1] + 1]} | passages
@@ -105,7 +106,7 @@ def fill_section(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
 
 
 def add_below(quote: Quote, section: Sequence[Passage], text: str, most: int = FULL) -> Quote:
-    """Return a quote of a whole, short `section` with what fits of the `text` of the sections below it."""
+    """Return a quote of a whole, short `section`, extended by as much of its subsections' `text` as fits."""
     words = count_words(quote.passages)
     if words > INTRODUCTION:
         return quote
@@ -122,66 +123,66 @@ def add_below(quote: Quote, section: Sequence[Passage], text: str, most: int = F
 
 
 def _without_label(passages: list[Passage]) -> list[Passage]:
-    """Return passages without an end that says nothing: the label of what has no room, an aside."""
+    """Return passages without trailing ones that say nothing: asides, and labels of omitted text."""
     while passages and (count_words(passages[-1:]) <= TITLE_WORDS or not says_more(passages[-1])):
         passages.pop()
     return passages
 
 
 def count_words(passages: Iterable[Passage]) -> int:
-    """Return the number of words of passages."""
+    """Return the number of words in the passages."""
     return sum(len(passage.plain.split()) for passage in passages)
 
 
 def supports(quotes: Sequence[Quote]) -> dict[int, Support]:
-    """Return how well each quoted source answers the question, by its number. What it says is supported: it is its."""
+    """Return how well each quoted source answers the question, by number; a quotation always supports itself."""
     return {quote.hit + 1: Support(quote.support, True, quote.passages[0].plain) for quote in quotes}
 
 
 def is_named(quotes: Sequence[Quote]) -> bool:
-    """Return whether the headings of a quote say what is asked: then it is the answer, however little else fits."""
+    """Return whether the headings of a quote contain the question, which makes it the answer in any case."""
     return any(quote.headed >= NAMED for quote in quotes)
 
 
 def is_certain(quotes: Sequence[Quote]) -> bool:
-    """Return whether quotes are the answer, not results."""
+    """Return whether the quotes are the answer rather than results."""
     return bool(quotes) and all(quote.certain for quote in quotes)
 
 
 def is_answer(quotes: Sequence[Quote]) -> bool:
-    """Return whether a quote is the answer although the index hardly has one: it is named, or fits far too well."""
+    """Return whether a quote is the answer although the index hardly has one: by its headings or a high support."""
     return is_named(quotes) or any(quote.support >= CLEAR for quote in quotes)
 
 
 def write(quotes: Sequence[Quote], hits: Sequence[Hit]) -> str:
-    """Return the answer: each quote under the heading of its section, `[n]` after its last sentence.
+    """Return the answer: each quote under the heading of its section, with `[n]` after its last sentence.
 
-    The headings above that stand in its citation.
+    The parent headings are in its citation.
     """
     return "\n\n".join(_write_quote(quote, hits[quote.hit]) for quote in quotes)
 
 
 def _write_quote(quote: Quote, hit: Hit) -> str:
-    """Return a quote below its heading, with its number after its last sentence."""
+    """Return a quote under its heading, with its number after its last sentence."""
     blocks = _write_blocks(quote)
     written = [text for text, _ in blocks]
     end = max((n for n, (_, takes_mark) in enumerate(blocks, 1) if takes_mark), default=0)
     mark = f"[{quote.hit + 1}]"
     if end == len(written) or (end and not written[end - 1].endswith(":")):
         written[end - 1] += f" {mark}"
-    else:  # behind what the last sentence introduces
+    else:  # after the block that the last sentence introduces
         written.append(mark)
     title = f"**{markdown_of(own_heading(hit))}**"
     return "\n\n".join([title, *written, *([] if quote.ends else [OMITTED])])
 
 
 def write_passages(quote: Quote) -> str:
-    """Return the passages of a quote as Markdown, with a mark where something is left out."""
+    """Return the passages of a quote as Markdown, with a mark for omitted text."""
     return "\n\n".join([*(text for text, _ in _write_blocks(quote)), *([] if quote.ends else [OMITTED])])
 
 
 def _write_blocks(quote: Quote) -> list[tuple[str, bool]]:
-    """Return the blocks as Markdown, and whether each may have the quote's number behind it."""
+    """Return the blocks as Markdown, each with whether the quote's number may follow it."""
     written = [] if quote.begins else [(OMITTED, False)]
     following = quote.passages[0].place
     for passage in quote.passages:
@@ -194,21 +195,21 @@ def _write_blocks(quote: Quote) -> list[tuple[str, bool]]:
 
 
 def _takes_mark(kind: BlockKind, written: str) -> bool:
-    """Return whether a mark may end a block: it is said, or a list, and no code or table is its last line."""
+    """Return whether a mark may end a block: it is prose or a list, and its last line is no code or table."""
     last = written.rpartition("\n")[2].lstrip(" >")
     return kind in (*SAID, BlockKind.LIST) and not last.startswith(("```", "|"))
 
 
 def _write_block(block: MarkdownBlock) -> str:
     is_plain = "\n" in block.text.replace(LINE_BREAK, "") if block.kind is BlockKind.PROSE else block.text[:2] == ">>"
-    if is_plain:  # text that a caller passed, which is no Markdown of ours
+    if is_plain:  # text from a caller, which isn't in our form of Markdown
         return block.text.replace("\n", LINE_BREAK) if is_definition(block) else fence(block.text.rstrip())
     return hide_numbers(block.text)
 
 
 def hide_numbers(markdown: str) -> str:
-    """Return a text with its own numbers in brackets, which are no citations, as code."""
-    ticks: dict[str, list[int]] = {}  # the ends of the runs of backticks, the last one first
+    """Return a text with its own bracketed numbers, which are no citations, as code."""
+    ticks: dict[str, list[int]] = {}  # the ends of backtick runs, the last one first
     for run in re.finditer("`+", markdown):
         ticks.setdefault(run[0], []).append(run.end())
     ticks = {run: ends[::-1] for run, ends in ticks.items()}

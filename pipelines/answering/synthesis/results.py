@@ -1,6 +1,7 @@
-"""Results: the sections that may answer, in the order of the ranking, as a search engine shows them.
+"""Results: the sections that may answer, in the order of the ranking, as in a search engine.
 
-Each has its best passage whole, as far as there is room. Knows quotes and texts only: no question and no score.
+Each shows its best passage in full as far as it fits. This module knows only quotes and texts: no question and no
+score.
 """
 
 from collections.abc import Sequence
@@ -24,12 +25,12 @@ from pipelines.records import Hit
 from pipelines.text.languages import ENGLISH, join, say
 
 MOST_RESULTS = 5
-# Words of all results with their titles, which a reader looks through without scrolling twice, and of the first one.
+# Words of all results with their titles, which fit on two screens, and of the first one.
 RESULTS, FIRST = 600, 200
 
 
 def fill_results(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
-    """Return the quotes, each with what fits of its section: the first has more room, the others share the rest."""
+    """Return the quotes, each filled from its section: the first gets more room, the others share the rest."""
     titles = tell_apart([hits[quote.hit] for quote in quotes])
     pages = [hits[quote.hit].url for quote in quotes]
     left = RESULTS - sum(len(title.split()) for title in titles)
@@ -55,17 +56,17 @@ def fit(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
     said = [passage.place for passage in section if says_more(passage)]
     begins = not said or best[0].place <= said[0]
     shorter = _cut(best, most)
-    marked = is_cut(shorter[-1].blocks[-1])  # that more follows, which one mark says
+    marked = is_cut(shorter[-1].blocks[-1])  # already marked as cut; one mark is enough
     return replace(quote, passages=shorter, begins=begins, ends=marked)
 
 
 def _cut(passages: Sequence[Passage], most: int) -> tuple[Passage, ...]:
     """Return the beginning of passages, with their first code, up to about `most` words.
 
-    What only announces something comes with the beginning of that, however long it is.
+    A block that only announces another comes with the beginning of that one, however long it is.
     """
     code = next((_length(block) for passage in passages for block in passage.blocks if block.has_code), 0)
-    left, needs = most, min(code, max(most, 0))  # `needs` is the room of code that is still to come
+    left, needs = most, min(code, max(most, 0))  # `needs` is the room reserved for later code
     kept: list[Passage] = []
     for passage in passages:
         blocks: list[MarkdownBlock] = []
@@ -86,7 +87,7 @@ def _length(block: MarkdownBlock) -> int:
 
 
 def tell_apart(hits: Sequence[Hit]) -> list[str]:
-    """Return a title for each hit: its page and its heading, with more of the headings where others have the same."""
+    """Return a title for each hit, its page and heading, with more of its headings if titles would be equal."""
     titles = [_path(hit, inner=1) for hit in hits]
     for inner in (2, 3, 9):
         titles = [
@@ -107,10 +108,10 @@ def _path(hit: Hit, inner: int) -> str:
 def write_results(
     quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True, likely: bool = True, language: str = ENGLISH
 ) -> str:
-    """Return the results: each passage below its title and its number `[n]`.
+    """Return the results: each passage under its title and its number `[n]`.
 
-    Above them it says that they are the best matches; that none answers for certain, if none fits well or the index is
-    not `likely` to answer; or, with `known` False, that it does not know.
+    The text above them says that they are the best matches. If none fits well or the index isn't `likely` to answer, it
+    says that none answers for certain; with `known` False, it says that the answer is unknown.
     """
     titles = tell_apart([hits[quote.hit] for quote in quotes])
     written = [

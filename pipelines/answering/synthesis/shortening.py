@@ -1,6 +1,6 @@
-"""Shortens blocks to what a reader can look through, without tearing a sentence, item or row.
+"""Shortens blocks to a length that a reader can scan, without splitting a sentence, item or row.
 
-Knows texts only.
+This module knows only texts.
 """
 
 import itertools
@@ -15,20 +15,20 @@ from pipelines.page.blocks import LINE_BREAK, BlockKind, MarkdownBlock
 from pipelines.page.stored import plain_text
 
 OMITTED = "…"
-MOST_CODE_LINES = 60  # longer code is cut: the source's own page has all of it
-# Of a longer table or list those rows are quoted that concern the question: a reader looks for one, not for all.
+MOST_CODE_LINES = 60  # longer code is cut; the source page has all of it
+# Of a longer table or list, only rows relevant to the question are quoted: a reader looks for one, not for all.
 MOST_ROWS = 8
-MOST_ROW_WORDS = 100  # words of a table or list that is quoted whole however many rows it has
-MEANT = 0.2  # share of the question's words that the best row has if one is meant; by hand
-CONCERNS = 0.5  # share of the best row's words that another one has
-MOST_PROSE_WORDS = 150  # of a block; a longer one ends after a whole sentence
-MOST_STEP_WORDS = 250  # of an ordered list, which is quoted from its first item on
+MOST_ROW_WORDS = 100  # a table or list with at most this many words is quoted whole, with any number of rows
+MEANT = 0.2  # least share of the question's words in the best row if the question refers to a row; by hand
+CONCERNS = 0.5  # least score of a relevant row, as a share of the best row's
+MOST_PROSE_WORDS = 150  # per block; a longer one ends after a complete sentence
+MOST_STEP_WORDS = 250  # of an ordered list, which is quoted from its first item
 
 
 def bound(passage: Passage, asked: Mapping[str, float]) -> Passage:
-    """Return `passage` with what a reader can look through; `asked` are the question's terms with their weights.
+    """Return `passage` shortened to a readable length; `asked` maps the question's terms to their weights.
 
-    Tables keep their head and lists their order; code stays whole.
+    Tables keep their head, and lists their order. Long code is cut at the end.
     """
     return replace(passage, blocks=tuple(_bound_block(block, asked) for block in passage.blocks))
 
@@ -37,7 +37,7 @@ def _bound_block(block: MarkdownBlock, asked: Mapping[str, float]) -> MarkdownBl
     if block.kind is BlockKind.TABLE:
         head, rule, *rows = block.rows
         return _with_rows(block, [head, rule, *_choose_rows(rows, f"| {OMITTED} |", asked)])
-    if numbers(block):  # steps: none is left out between others
+    if numbers(block):  # steps: none is omitted between others
         return cut_block(block, MOST_STEP_WORDS, least=1) or block
     if block.kind is BlockKind.LIST:
         return _with_items(block, _choose_rows(block.items, f"\n{OMITTED}\n", asked))
@@ -51,9 +51,9 @@ def _bound_block(block: MarkdownBlock, asked: Mapping[str, float]) -> MarkdownBl
 
 
 def _choose_rows(rows: Sequence[str], gap: str, asked: Mapping[str, float]) -> list[str]:
-    """Return up to MOST_ROWS rows in their order, with `gap` where others are left out; all if they have few words.
+    """Return up to MOST_ROWS rows in order, with `gap` for omitted ones; all rows if they have few words.
 
-    A term that few of the rows have tells more: a long row has many that all of them have.
+    A term counts more if few rows have it; otherwise long rows would win with common terms.
     """
     plain = [plain_text(row) for row in rows]
     if len(rows) <= MOST_ROWS or sum(len(row.split()) for row in plain) <= MOST_ROW_WORDS:
@@ -62,7 +62,7 @@ def _choose_rows(rows: Sequence[str], gap: str, asked: Mapping[str, float]) -> l
     share = max(sum(asked[term] for term in own) for own in found) / (sum(asked.values()) or 1.0)
     number = Counter(itertools.chain.from_iterable(found))
     scores = [sum(asked[term] * math.log(len(rows) / number[term]) for term in own) for own in found]
-    least = CONCERNS * max(scores) if share >= MEANT else 0.0  # no row is meant: the first ones
+    least = CONCERNS * max(scores) if share >= MEANT else 0.0  # the question refers to no row: take the first ones
     near = [n for n, score in enumerate(scores) if score >= least]
     kept = sorted(sorted(near, key=lambda n: -scores[n] if least else n)[:MOST_ROWS])
     chosen: list[str] = []
@@ -72,9 +72,9 @@ def _choose_rows(rows: Sequence[str], gap: str, asked: Mapping[str, float]) -> l
 
 
 def cut_block(block: MarkdownBlock, most: int, *, least: int = 0) -> MarkdownBlock | None:
-    """Return the beginning of a block up to `most` words, with a mark for the rest; None if that is nothing.
+    """Return the first `most` words of a block, with a mark for the rest; None if nothing fits.
 
-    It ends after a whole sentence, item, row or line, of which there are at least `least`. A note is not cut.
+    It ends after a complete sentence, item, row or line, and has at least `least` of them. A note is never cut.
     """
     if len(block.plain.split()) <= most or (least and block.kind is BlockKind.NOTE):
         return block
@@ -98,7 +98,7 @@ def cut_block(block: MarkdownBlock, most: int, *, least: int = 0) -> MarkdownBlo
 
 
 def is_cut(block: MarkdownBlock) -> bool:
-    """Return whether the end of a block is left out."""
+    """Return whether the end of a block was omitted."""
     return block.text.rstrip("`~| \n").endswith(OMITTED)
 
 
@@ -111,7 +111,7 @@ def _with_items(block: MarkdownBlock, items: Sequence[str]) -> MarkdownBlock:
 
 
 def _first(parts: Sequence[str], most: int, least: int) -> list[str]:
-    """Return the first parts that have up to `most` words together, at least `least` of them."""
+    """Return the first parts with up to `most` words together, but at least `least` parts."""
     kept: list[str] = []
     for part in parts:
         most -= len(plain_text(part).split())

@@ -1,6 +1,6 @@
-"""Reads a step's structured reply: an answer, and whether it satisfies the question.
+"""Reads the structured reply of a step: an answer, and whether it satisfies the question.
 
-No text is an error: at worst it is a plain answer.
+Any text is valid: at worst, it is a plain answer.
 """
 
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ SCHEMA = object_schema({ANSWER: {"type": "string"}, SATISFIED: {"type": "boolean
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The answer of one step, and whether it answers the question."""
+    """The answer of one step, and whether it satisfies the question."""
 
     answer: str
     satisfied: bool
 
 
 def parse_step(text: str) -> Step:
-    """Return the step in `text`; text without such an object is the answer itself.
+    """Return the step in `text`; without a JSON object, the text itself is the answer.
 
-    A step satisfies unless it says no, is empty or does not know.
+    A step satisfies the question unless it says no, is empty, or says that it doesn't know.
     """
     keys = (ANSWER, SATISFIED)
     objects = read_objects(text, keys)

@@ -1,6 +1,6 @@
-"""Trims passages to the parts around what a question asks, for models that read slowly.
+"""Trims passages to the parts relevant to a question, for models that read slowly.
 
-Knows texts and scores; no prompt and no model.
+This module knows texts and scores, but no prompt and no model.
 """
 
 import re
@@ -11,14 +11,15 @@ from pipelines.answering.synthesis.candidates import Candidates
 from pipelines.records import Hit
 
 GAP = "…"
-# The beginning of a part: up to the end of a sentence or line between these words, else that many.
+# A part's beginning ends at a sentence or line end between these numbers of words, otherwise at the second.
 LEAD_WORDS, MOST_LEAD_WORDS = 12, 30
 
 
 def choose_parts(question: str, hits: Sequence[Hit], fits: Callable[[Sequence[str]], bool]) -> list[str]:
-    """Return parts of the hits' passages that fit together, "" for a hit without one; never none at all.
+    """Return parts of the hits' passages that fit together, "" for a hit without one; at least one part is kept.
 
-    First each hit's best part is begun, in their order; then the best parts of all are shown whole.
+    First, each hit's best part gets its beginning, in the order of the hits; then the best parts of all are shown
+    whole.
     """
     ranking = Candidates(question, hits).rank()
     best, number = {one.hit: one for one in reversed(ranking)}, Counter(one.hit for one in ranking)
@@ -47,7 +48,7 @@ def _begin(text: str) -> str:
 
 
 def _join(parts: Mapping[int, str], all_parts: int) -> str:
-    """Return parts by their place in the passage, with GAP where others are left out."""
+    """Return parts in the order of the passage, with GAP for omitted ones."""
     shown: list[str] = []
     at = 0
     for place in sorted(parts):

@@ -1,1 +1,1 @@
-"""Ranking: what the legs found becomes one list, the best hit first."""
+"""Ranking: the hits of all legs become one list, the best hit first."""

@@ -1,7 +1,7 @@
 """Fuses the ranked lists of several searches into one list of hits.
 
-`Fusion` declares how, and the defaults: weights and constants. Equal texts become one hit with all its
-sources. Knows ranks, scores and hashes of texts, not how a leg searched.
+`Fusion` declares the method, its weights and constants, and their defaults. Equal texts become one hit with all its
+sources. This module knows ranks, scores and hashes of texts, not how a leg searches.
 """
 
 import math
@@ -22,7 +22,7 @@ FUSIONS = (RRF, RELATIVE_SCORE, INSERT)
 
 @dataclass(frozen=True, slots=True)
 class RankedList:
-    """The chunks of one leg for one query, in any order, each with the leg's own score; higher is better."""
+    """The chunks of one leg for one query, in any order, each with the leg's score; higher is better."""
 
     leg: str
     chunks: Sequence[ScoredChunk]
@@ -31,9 +31,9 @@ class RankedList:
 
 @dataclass(slots=True)
 class FusedText:
-    """A text that legs found, with its rank and score in each; `chunk` is the one of its chunks that stands for it.
+    """A text that legs found, with its rank and score in each; `chunk` is the representative of its chunks.
 
-    `rank` and `preference` are those of `chunk`, `places` all chunks with the text.
+    `rank` and `preference` belong to `chunk`; `places` has all chunks with the text.
     """
 
     chunk: RankableChunk
@@ -58,7 +58,10 @@ class FusedText:
         return self.chunk.ordinal
 
     def add(self, leg: str, rank: int, scored: Sequence[ScoredChunk], share: float, preference: float) -> None:
-        """Add what a leg has of the text, best first; `preference` is that of the first, `share` goes to the score."""
+        """Add a leg's chunks of the text, best first; `share` is added to the score.
+
+        `preference` belongs to the first chunk.
+        """
         score, chunk = scored[0]
         self.score += share
         self.places += [place for _, place in scored]
@@ -68,7 +71,7 @@ class FusedText:
             self.ranks[leg], self.scores[leg] = rank, score
 
     def to_hit(self, chunk: Hit) -> Hit:
-        """Return `chunk`, which is the whole of its chunk, with the ranks, scores and sources of the text."""
+        """Return `chunk`, the complete record of the chunk, with the ranks, scores and sources of the text."""
         own = self.chunk.source
         others = dict.fromkeys(sorted({place.source for place in self.places}))
         return replace(
@@ -117,7 +120,7 @@ class Fusion:
             raise ValueError(f"the weights of all legs that search are 0 ({VECTOR}, {BM25}); give one more than 0")
 
     def uses(self, leg: str) -> bool:
-        """Return whether the leg counts at all."""
+        """Return whether the leg has a weight above 0."""
         return self._weight(leg) > 0
 
     def weigh(self, leg: str, found: Sequence[Sequence[ScoredChunk]]) -> list[RankedList]:
@@ -125,11 +128,11 @@ class Fusion:
         return [RankedList(leg, one, self._weight(leg)) for one in found]
 
     def prior(self, queries: Sequence[str], further: Prior = no_prior) -> Prior:
-        """Return the prior of reference pages that none of `queries` names, times `further`."""
+        """Return `further` times the prior of reference pages that none of `queries` names."""
         return both_priors(reference_prior(queries, self.reference_weight), further)
 
     def fuse(self, lists: Sequence[RankedList], queries: Sequence[str], further: Prior = no_prior) -> list[FusedText]:
-        """Return all texts of the lists, which were searched for `queries`, best first; `further` weighs them too."""
+        """Return all texts of the lists, best first; they were found by `queries`, and `further` weighs them too."""
         prior = self.prior(queries, further)
         if self.kind == INSERT:
             texts = insert(lists, at=self.lexical_k, k=self.rrf_k, prior=prior, preferred=further)
@@ -149,12 +152,12 @@ def fuse(
     preferred: Prior = no_prior,
     kind: str = RRF,
 ) -> list[FusedText]:
-    """Return all texts, best first, by the sum over the lists of what each counts for a text; its score is the sum.
+    """Return all texts, best first; a text's score is the sum of its shares over the lists.
 
-    By `kind` "rrf" that is weight / (k + rank / prior), ranks from 1; by "relative_score" the leg's score, scaled to
-    0 to 1 within the list, times weight and prior. For a text stands the most `preferred` of its chunks, then that of
-    the best rank. Each leg's rank and score stay on the text (the best of them where a leg has lists of several
-    queries). Ties go to the best single rank, then to the id.
+    With `kind` "rrf", the share is weight / (k + rank / prior), with ranks from 1. With "relative_score", it is the
+    leg's score, scaled to 0 to 1 within the list, times weight and prior. The most `preferred` chunk represents a text,
+    then the one with the best rank. Each leg's rank and score stay on the text; for a leg with several queries, the
+    best ones. Ties go to the best single rank, then to the id.
     """
     texts: dict[str, FusedText] = {}
     for one in lists:
@@ -175,7 +178,7 @@ def fuse(
 
 
 def _scale(chunks: Sequence[ScoredChunk]) -> Callable[[float], float]:
-    """Return what scales the scores of a list to 0 to 1; where all are equal, each is 1."""
+    """Return a function that scales the scores of a list to 0 to 1; if all are equal, each is 1."""
     scores = [score for score, _ in chunks]
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     return lambda score: (score - low) / (high - low) if high > low else 1.0
@@ -190,9 +193,9 @@ def insert(
     prior: Prior = no_prior,
     preferred: Prior = no_prior,
 ) -> list[FusedText]:
-    """Return the texts of the other legs, fused, with the first `at` of the leg `inserted` behind the `at`-th.
+    """Return the fused texts of the other legs, with the first `at` texts of the leg `inserted` after position `at`.
 
-    A text that both have keeps its first place. The score "insert" is 1 / place.
+    A text that both have keeps its first position. The score "insert" is 1 / position.
     """
     main, extra = (
         [one.chunk.text_hash for one in fuse(some, k=k, prior=prior, preferred=preferred)]
@@ -204,7 +207,7 @@ def insert(
 
 
 def take_diverse(hits: Iterable[PageItemT], k: int, max_per_page: int | None = None) -> list[PageItemT]:
-    """Return the first `k` of `hits` with at most `max_per_page` of any page (None or 0: any number)."""
+    """Return the first `k` of `hits` with at most `max_per_page` of any page (None or 0: no limit)."""
     taken: list[PageItemT] = []
     pages: Counter[str] = Counter()
     for hit in hits:
@@ -217,7 +220,7 @@ def take_diverse(hits: Iterable[PageItemT], k: int, max_per_page: int | None = N
 
 
 def spread_pages(hits: Iterable[PageItemT]) -> list[PageItemT]:
-    """Return `hits` in their order, but the best hit of every page before a second hit of any, and so on."""
+    """Return `hits` in order, but with the best hit of every page before a second hit of any, and so on."""
     seen: dict[str, int] = {}
     rounds: list[list[PageItemT]] = []
     for hit in hits:
@@ -229,7 +232,7 @@ def spread_pages(hits: Iterable[PageItemT]) -> list[PageItemT]:
 
 
 def group_by_text(found: Iterable[ScoredChunk]) -> list[list[ScoredChunk]]:
-    """Return the chunks of each text, by falling score; ties go by chunk id."""
+    """Return the chunks of each text, by descending score; ties are ordered by chunk id."""
     distinct: dict[str, list[ScoredChunk]] = {}
     for scored in sorted(found, key=lambda scored: (-scored[0], scored[1].chunk_id)):
         distinct.setdefault(scored[1].text_hash, []).append(scored)

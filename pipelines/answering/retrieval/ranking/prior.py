@@ -1,6 +1,6 @@
-"""Weighs pages before their words count: a site's boosts, unnamed reference pages, other versions.
+"""Weighs pages independently of their words: boosts, unnamed reference pages, other versions.
 
-Knows titles and the words of a question, not how a hit was found.
+This module knows titles and the words of a question, not how a hit was found.
 """
 
 import math
@@ -18,24 +18,24 @@ Prior = Callable[[RankableChunk], float]
 _OBJECT = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*)+(?:\(\))?")
 _SITE = re.compile(r"(?<!\s)\s++[—–|-]\s[^—–|]*$")  # " — Ray 3.0.0" after a page's own title
 _WORD = re.compile(r"\w+")
-# The prior of another version than that of the page that the reader has open: the first of another one counts as the
-# last of a leg's 50 hits. On the Rust book in four editions, of 100 questions with a random page open the first hit is
-# of its edition 68 times, 51 with 0.1 and 43 without a prior (benchmarks/open_page.py).
+# The prior of pages with a different version from the reader's open page: the first hit of another version counts like
+# the last of a leg's 50 hits. On the Rust book in four editions, with a random page open, the first hit is from its
+# edition for 68 of 100 questions; with 0.1 for 51, and without a prior for 43 (benchmarks/open_page.py).
 OTHER_VERSION = 0.02
-# The prior of another language than that of the question, where a hit has that. On 128 pages of Tauri's documentation
-# in English, French and Spanish with 0.3: of 17 English questions the MRR is 0.971 instead of 0.961, of 12 in the other
-# languages 0.958 as before. Of 10 French and Spanish ones that only an English page answers, 8 have it among five hits
-# as before, with an MRR of 0.545 instead of 0.583; with 0.2 they are 7, with 0.1 6.
+# The prior of pages in a different language from the question, if some hit is in the question's language. On 128 pages
+# of Tauri's documentation in English, French and Spanish, 0.3 raises the MRR of 17 English questions from 0.961 to
+# 0.971 and keeps the MRR of 12 in the other languages at 0.958. Of 10 French and Spanish questions that only an English
+# page answers, 8 still have it among five hits (MRR 0.545 instead of 0.583); with 0.2, 7 have it, and with 0.1, 6.
 OTHER_LANGUAGE = 0.3
 
 
 def no_prior(_: RankableChunk) -> float:
-    """Weigh every chunk alike."""
+    """Weigh every chunk equally."""
     return 1.0
 
 
 def version_prior(version: str | None, language: str) -> Prior:
-    """Return a prior that prefers chunks of one version (None: of pages without one) and language ("": of any)."""
+    """Return a prior that prefers chunks of one version (None: without a version) and one language ("": any)."""
 
     def prior(chunk: RankableChunk) -> float:
         own = not language or not chunk.language or same_language(chunk.language, language)
@@ -46,9 +46,9 @@ def version_prior(version: str | None, language: str) -> Prior:
 
 
 def language_prior(asked_in: str, found: Iterable[RankableChunk]) -> Prior:
-    """Return a prior that prefers chunks in the language that a question is asked in ("" and "und": not known).
+    """Return a prior that prefers chunks in the question's language ("" and "und": unknown).
 
-    Where no chunk that was `found` is in it, none is preferred, not even one whose language is unknown.
+    If no chunk in `found` has that language, none is preferred, not even one whose language is unknown.
     """
     if asked_in in ("", "und") or not any(may_be_asked_in(asked_in, chunk.language) for chunk in found):
         return no_prior
@@ -61,7 +61,7 @@ def language_prior(asked_in: str, found: Iterable[RankableChunk]) -> Prior:
 
 
 def boost_prior(boosts: Mapping[str, float]) -> Prior:
-    """Return a prior: the product of the weights of all patterns (regular expressions) that a chunk's source has."""
+    """Return a prior: the product of the weights of all patterns (regular expressions) that match a chunk's source."""
     if not boosts:
         return no_prior
 
@@ -79,10 +79,10 @@ def both_priors(one: Prior, other: Prior) -> Prior:
 
 
 def reference_prior(queries: Collection[str], weight: float) -> Prior:
-    """Return a prior: `weight` for a chunk of the reference page of an object that no query names, 1 for all others.
+    """Return a prior: `weight` for chunks from reference pages of objects that no query names, 1 for all others.
 
-    A site has thousands of such pages, and each repeats the words of the guide that a question is about: without
-    the prior they crowd it out. A query names an object by the last part of its name: "map" for `ray.data.Dataset.map`.
+    A site has thousands of such pages, and each repeats words of the guide that a question is about; without the prior,
+    they crowd it out. A query names an object by the last part of its name: "map" for `ray.data.Dataset.map`.
     """
     if weight == 1:
         return no_prior
@@ -97,7 +97,7 @@ def reference_prior(queries: Collection[str], weight: float) -> Prior:
 
 @lru_cache(maxsize=65_536)
 def object_name(title: str) -> str:
-    """Return the last part, in lower case, of the object that a reference page with this title documents, or ""."""
+    """Return the last part, in lower case, of the object name in a reference page's title, or ""."""
     if not _OBJECT.fullmatch(title):
         return ""
     return re.split(r"\.|::", title.removesuffix("()"))[-1].lower()

@@ -1,6 +1,6 @@
-"""Finds the sides of a comparison, each for itself: the best of "merge vs rebase" are seldom of both.
+"""Finds the sides of a comparison separately: the best hits of "merge vs rebase" rarely cover both.
 
-Knows the words of a question and texts, not how BM25 searched.
+This module knows the words of a question and texts, not how BM25 searches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,26 +11,26 @@ from pipelines.answering.retrieval.ranking.texts import LEARNED, rank
 from pipelines.records import Hit
 from pipelines.text.phrases import read_phrases
 
-SIDE_DEPTH = 20  # texts of BM25 among which the best of a side is; benchmarks/results/comparisons.md has 5, 10 and 20
-_PLACES = 30  # of ranks, as in reciprocal rank fusion
+SIDE_DEPTH = 20  # BM25 hits from which a side's best is chosen; benchmarks/results/comparisons.md compares 5, 10 and 20
+_PLACES = 30  # added to ranks, as in reciprocal rank fusion
 
 _PHRASES = read_phrases(__name__)
 
 
 def compared(question: str) -> tuple[str, ...]:
-    """Return the two sides of a comparison, such as "merge" and "rebase"; none of another question."""
+    """Return the two sides of a comparison, such as "merge" and "rebase"; empty for other questions."""
     found = _PHRASES["compared"].search(question)
     return tuple(side.strip() for side in found.groups() if side) if found else ()
 
 
 def put_sides(hits: Sequence[Hit], sides: Mapping[str, ScoredIds], texts: Mapping[str, Hit], k: int) -> list[Hit]:
-    """Return the `k` best hits with the best one of what BM25 found for each side of a comparison."""
+    """Return the `k` best hits, including the best BM25 hit for each side of a comparison."""
     best = [hit for side, found in sides.items() for hit in best_of_side(side, found, texts)]
     return with_sides(hits, best, k)
 
 
 def best_of_side(side: str, found: ScoredIds, texts: Mapping[str, Hit]) -> list[Hit]:
-    """Return the one of what BM25 `found` whose text fits `side` best; none if it found nothing."""
+    """Return the hit in `found`, from BM25, whose text fits `side` best; empty if there is none."""
     hits = [
         replace(texts[name], score=1 / (_PLACES + n), ranks={BM25: n}, scores={BM25: score})
         for n, (name, score) in enumerate(found, start=1)
@@ -40,7 +40,10 @@ def best_of_side(side: str, found: ScoredIds, texts: Mapping[str, Hit]) -> list[
 
 
 def with_sides(hits: Sequence[Hit], sides: Sequence[Hit], k: int) -> list[Hit]:
-    """Return the `k` best hits: behind the first one the `sides` that none of the first three is, as good as that."""
+    """Return the `k` best hits, with new `sides` after the first one and with its score.
+
+    A side is new if it is not among the first three hits.
+    """
     first, shown = hits[:1], {hit.source for hit in hits[:3]}
     new = {
         side.source: replace(

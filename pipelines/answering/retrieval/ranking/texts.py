@@ -1,7 +1,7 @@
-"""Orders the hits that the legs found by how well their texts fit the question.
+"""Orders the hits of all legs by how well their texts fit the question.
 
-Knows texts, scores and the words of a question; not how a leg searched. The weights were learned from questions to
-several sites; texts.yaml has them.
+This module knows texts, scores and the words of a question, not how a leg searches. The weights were learned from
+questions to several sites; texts.yaml has them.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ from pipelines.text.phrases import read_table
 LEARNED, FUSED = "learned", "fused"
 RANKINGS = (LEARNED, FUSED)
 BEGINNING, SHORT = 200, 250  # characters
-NOT_FOUND = 0.02  # cosine of a hit that the vectors did not find, below the last one that they found
+NOT_FOUND = 0.02  # a hit that the vector search missed gets the lowest found cosine minus this
 
 Features = NDArray[np.float64]
 
@@ -41,8 +41,8 @@ def rank(
 ) -> list[Hit]:
     """Return the `k` best hits, best first; their score "learned" is the log odds that one answers the question.
 
-    `priors` are the hits' weights (1 changes nothing). With `spread` a further hit of a page comes later. `weights` are
-    those of NAMES.
+    `priors` are the hits' weights (1 is neutral). With `spread`, further hits of a page rank lower. `weights` are in
+    the order of NAMES.
     """
     odds = features(question, hits) @ weights + np.log(priors)
     left, before, ranked = list(range(len(hits))), defaultdict[str, float](float), list[Hit]()
@@ -56,12 +56,12 @@ def rank(
 
 
 def features(question: str, hits: Sequence[Hit]) -> Features:
-    """Return what tells whether a hit answers: float64, (hits, NAMES).
+    """Return the features that predict whether a hit answers: float64, (hits, NAMES).
 
-    `fused` and `page` are the scores of the fusion, its own and those of its page together, as shares of the best;
-    `cosine` is the distance to the best one; `words` and `beginning` are the shares of the question's words, weighted
-    by their rarity among the hits, in all of it with its headings and in its first BEGINNING characters; `short` and
-    `first` are 1 for a text of less than SHORT characters and for the first one of its page, else 0.
+    `fused` and `page` are the hit's fusion score and the total of its page, as shares of the best; `cosine` is the
+    difference to the best one. `words` and `beginning` are the shares of the question's words, weighted by rarity among
+    the hits: in all of the text with its headings, and in its first BEGINNING characters. `short` and `first` are 1 for
+    a text with less than SHORT characters and for the first one of its page, otherwise 0.
     """
     stems = _stems(question)
     texts = [hit.text.lower() for hit in hits]
@@ -87,7 +87,7 @@ def features(question: str, hits: Sequence[Hit]) -> Features:
 
 
 def _cosines(hits: Sequence[Hit]) -> list[float]:
-    """Return how far the cosine of each hit is below the best one, 0 without vectors."""
+    """Return the difference of each hit's cosine to the best one, 0 without vectors."""
     known = [hit.scores[VECTOR] for hit in hits if VECTOR in hit.scores]
     if not known:
         return [0.0] * len(hits)
@@ -96,7 +96,7 @@ def _cosines(hits: Sequence[Hit]) -> list[float]:
 
 
 def _stems(question: str) -> list[str]:
-    """Return what words of a text begin with that are the question's; a stemmer writes a final y as i."""
+    """Return the prefixes of words that count as the question's; a stemmer turns a final y into i."""
     asked = frozenset(terms(question))
     return sorted(term[:-1] if len(term) > 3 and term.endswith("i") else term for term in asked - STOP_TERMS or asked)
 
