@@ -1,6 +1,6 @@
 """Answers background tasks by passing them to a model unchanged; without a model, the reply is empty.
 
-A program reads the reply, so nothing is searched, added, cited or removed. This module knows agents;
+A program reads the reply, so nothing is searched, added, cited or removed. This module knows only about agents;
 conversation/background.py tells tasks from questions.
 """
 

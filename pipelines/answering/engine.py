@@ -1,7 +1,7 @@
 """Answers questions: interprets the question, finds material, and writes the answer.
 
 The engine works in a notebook too. It composes steps that are plain objects and may run anywhere. A failed step
-degrades the answer but never fails the question. This module knows nothing of HTTP, Ray or environment variables.
+degrades the answer but never fails the question. This module knows nothing about HTTP, Ray or environment variables.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence

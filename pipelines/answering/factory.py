@@ -1,6 +1,6 @@
 """Makes the steps that the settings describe, and the engine from them.
 
-This module knows nothing of environment variables, HTTP or Ray; the service decides where a step runs.
+This module knows nothing about environment variables, HTTP or Ray; the service decides where a step runs.
 """
 
 from collections.abc import Sequence

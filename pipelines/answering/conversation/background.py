@@ -1,8 +1,9 @@
 """Recognizes background tasks: a chat client's request to a model, such as for a title.
 
-A program reads the reply, so such a message names a format. This module knows phrases, but no particular client or
-product. A message is a task only if it begins like one; says what to make, from which conversation or text, and in
-which format; and contains that text. A question that quotes such a prompt begins differently or ends in a question.
+A program reads the reply, so such a message names a format. This module knows phrases, but nothing about particular
+clients or products. A message is a task only if it begins like one; says what to make, from which conversation or text,
+and in which format; and contains that text. A question that quotes such a prompt begins differently or ends in a
+question.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Completes a follow-up question from the questions before it, by rules.
 
-The rules know English question forms, pronouns and prepositions. They replace "it" by the subject of the previous
+The rules know English question forms, pronouns and prepositions. They replace "it" with the subject of the previous
 question, and put "what about views?" into the form of the previous question. For a question without a known form, they
-append the last self-contained question in brackets, with the details that were asked about it since.
+append the last self-contained question in brackets, with the details that follow-ups have added since.
 """
 
 import re

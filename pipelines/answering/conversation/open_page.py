@@ -1,6 +1,6 @@
 """Resolves "this page", "here" and "the example above" to the page that the reader has open.
 
-This module knows words, not the contents of the index.
+This module looks only at words, not at the contents of the index.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Rewrites questions before the search: more queries, a hypothetical passage, a standalone question.
 
-This module knows questions, turns and a language model, not the index. The model may fail, time out, refuse or ramble;
-the question itself is always searched.
+This module works with questions, turns and a language model, but without the index. The model may fail, time out,
+refuse or ramble; the question itself is always searched.
 """
 
 import asyncio

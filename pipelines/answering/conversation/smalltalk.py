@@ -1,7 +1,7 @@
 """Recognizes greetings, thanks and goodbyes, and answers them without a search.
 
-This module knows phrases, not the contents of the collection. A message is small talk only if all of it is: "hello
-world" is a question.
+This module looks only at phrases, not at the contents of the collection. A message is small talk only if all of it is:
+"hello world" is a question.
 """
 
 import re

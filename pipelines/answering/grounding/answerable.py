@@ -1,6 +1,6 @@
 """Decides whether any hit could support an answer, and words the answer if none does.
 
-This module knows words and scores of hits, but no model. docs/citations.md has the figures.
+This module uses the words and scores of hits, but no model. docs/citations.md has the figures.
 """
 
 import math
@@ -48,7 +48,7 @@ BEFORE_QUOTING = Threshold(close=0.4, some=0.2, by_words=0.4)
 _BY_BOTH = (4.33, 1.74, 1.31, -8.68)
 _BY_COSINE = (6.70, 0.0, -0.28, -4.50)
 _BY_WORDS = (0.0, 2.68, 2.41, -8.08)
-LIKELY = 0.2  # refuses 3.4 % of 700 questions to twelve sites, and 6 % of 83 of users: docs/citations.md
+LIKELY = 0.2  # refuses 3.4 % of 700 questions to twelve sites, and 6 % of 83 users' questions: docs/citations.md
 # At this likelihood and above, the closest passages are shown, below "I do not know" if the question is not CLOSE.
 # Questions about cooking, sport and other products had 0.00 to 0.08 (32 of 36, on the Ray and the PostgreSQL
 # documentation); wrongly refused questions had 0.04 to 0.25.
@@ -84,7 +84,7 @@ def is_possible(evidence: Evidence) -> bool:
 def likelihood(evidence: Evidence) -> float:
     """Return how likely the index answers the question, 0 to 1."""
     if evidence.words == 0:
-        return 0.0  # none of its words is anywhere in the index
+        return 0.0  # the index has none of its words
     weights = _BY_WORDS if evidence.cosine is None else _BY_COSINE if evidence.words is None else _BY_BOTH
     features = (evidence.cosine or 0.0, evidence.words or 0.0, math.log1p(evidence.terms), 1.0)
     smaller = max(0.0, math.log10(FITTED_TEXTS / max(evidence.texts, 1)))

@@ -1,6 +1,6 @@
 """Detects passages that say the opposite of a claim: the same words, with or without a "not".
 
-This module knows only texts; the words are in exact.yaml.
+This module looks only at texts; the words are in exact.yaml.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Finds the parts of a claim that can be looked up exactly, and reports those in no passage.
 
-They are code, commands, flags, names, numbers and versions. This module knows only texts; docs/citations.md has the
+They are code, commands, flags, names, numbers and versions. This module looks only at texts; docs/citations.md has the
 figures.
 """
 

@@ -1,6 +1,6 @@
 """Tells whether hits are about the subject that a follow-up question continues.
 
-This module knows only words.
+This module looks only at words.
 """
 
 from collections.abc import Sequence

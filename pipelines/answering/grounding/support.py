@@ -1,7 +1,7 @@
 """Measures how well passages support a claim: by words, by vectors, and by exact lookup.
 
-This module knows texts, words and vectors, but no answer, no prompt and no HTTP. docs/citations.md describes the method
-and its figures.
+This module works with texts, words and vectors. It knows nothing about answers, prompts or HTTP. docs/citations.md
+describes the method and its figures.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Defines the interface of a reranker: it returns reordered and rescored hits, or raises RerankFailed.
 
-This module knows hits and questions, but no model and no endpoint.
+This module knows about hits and questions, but nothing about models or endpoints.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Reranks hits with a cross-encoder, a small model that reads question and passage together.
 
-This module knows hits and questions, but neither how hits are found nor how many are kept.
+This module doesn't know how hits are found or how many are kept.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Reranks hits by the part of the site that a trained classifier predicts for the question.
 
-This module knows the classifier's folder, questions and URLs, not how the classifier was trained.
+This module uses the classifier's folder, questions and URLs. It doesn't know how the classifier was trained.
 """
 
 import asyncio

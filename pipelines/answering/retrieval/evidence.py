@@ -1,7 +1,7 @@
 """Measures how well an index fits a question, on a scale independent of the model's cosines.
 
-This module knows an embedding model by its cosines for a few questions and their answers; it knows no index and no
-threshold.
+An embedding model is measured by its cosines for a few questions and their answers. This module has no index and no
+thresholds.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Retrieves hits with any legs: each leg runs every query, concurrently, and the hits are fused.
 
-This is the counterpart of LlamaIndex's `QueryFusionRetriever`. The module knows legs and the fusion of lists, but no
-index and no store.
+This is the counterpart of LlamaIndex's `QueryFusionRetriever`. This module works with legs and the fusion of lists,
+without an index or a store.
 """
 
 import asyncio

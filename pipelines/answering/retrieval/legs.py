@@ -1,6 +1,6 @@
 """Names the legs of a search, and runs and times their calls.
 
-This module knows neither index nor store.
+This module knows nothing about indexes or the store.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Follows the live index of each collection and prepares its embedder and its BM25 folder.
 
-The previous index serves questions until the new one is ready. This module knows no question.
+The previous index serves questions until the new one is ready. This module knows nothing about questions.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Joins a hit with its neighbors in the section, the sections below it, and the rest of its page.
 
-This module knows only texts; the store finds the neighbors.
+This module works only on texts; the store finds the neighbors.
 """
 
 import re

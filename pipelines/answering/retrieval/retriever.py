@@ -1,6 +1,6 @@
 """Retrieves hits for a question from the live index of its collection.
 
-The retriever combines LiveIndexes with a Searcher. This module knows no HTTP and no prompt.
+The retriever combines LiveIndexes with a Searcher. This module knows nothing about HTTP or prompts.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Searches one index: each leg runs every query; one read of the store fetches and fuses the hits.
 
-A leg that fails or times out is left out and recorded. This module knows neither which index is live nor how it is
+A leg that fails or times out is left out and recorded. This module doesn't know which index is live or how it is
 prepared.
 """
 

@@ -1,6 +1,6 @@
 """Defines the router interface, the fixed router, and the router that uses a trained classifier.
 
-Routers know questions and the names of agents, not the agents themselves. A router never raises on any text.
+Routers see questions and the names of agents, but not the agents themselves. A router never raises on any text.
 """
 
 from dataclasses import dataclass

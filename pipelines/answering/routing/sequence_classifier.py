@@ -1,7 +1,7 @@
 """Classifies texts with a transformer and a classification head, in transformers' format.
 
-This module knows texts, labels and probabilities, but neither how the head was trained nor the use of a label. Heavy
-libraries are imported inside functions.
+This module works with texts, labels and probabilities. It doesn't know how the head was trained or what a label means.
+Heavy libraries are imported inside functions.
 """
 
 import threading

@@ -1,7 +1,7 @@
 """Tells which lines of a stream of Markdown are fenced code and which are raw HTML.
 
-This module knows Markdown's blocks as markdown-it parses them, but no inline syntax. Each line is parsed with only the
-earlier lines that determine its block, so the cost per line is small however long the text is.
+This module handles Markdown's blocks, as markdown-it parses them, but no inline syntax. Each line is parsed with only
+the earlier lines that determine its block, so the cost per line is small however long the text is.
 """
 
 from functools import lru_cache

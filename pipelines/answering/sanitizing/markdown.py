@@ -1,7 +1,7 @@
 """Removes invalid citations, foreign links and raw HTML from a stream of Markdown.
 
-This module knows Markdown (CommonMark 0.31, GFM's autolinks) as text; it knows no hits and no secrets. Ambiguous text
-is held back, so the result doesn't depend on how the stream is chunked.
+This module handles Markdown (CommonMark 0.31, GFM's autolinks) as text; it knows nothing about hits or secrets.
+Ambiguous text is held back, so the result doesn't depend on how the stream is chunked.
 """
 
 import re
@@ -18,7 +18,7 @@ LONGEST_TEXT = 500  # the longest link text and the longest code span, in charac
 DEEPEST = 3  # nested brackets in a link's text: an image inside a link, and one more
 
 _WORDS = "|".join(read_table(__name__)["cites"])
-# How models cite: [1], [1, 2], [^1], [#1], [Source 1], 【1】, 【1†source】, ［1］; "[#1](" begins the link of an issue.
+# How models cite: [1], [1, 2], [^1], [#1], [Source 1], 【1】, 【1†source】, ［1］; "[#1](" begins a link to an issue.
 CITES = (
     rf"[\[【［]\s{{0,9}}(?:\^|(?P<issue>\#)|(?i:{_WORDS})s?[\s.:#_]{{1,3}})?"
     r"(?P<numbers>[0-9]{1,4}(?:\s*[-–—,;]\s*[0-9]{1,4})*)\s*(?:†[^\]】\n]{0,60})?[\]】］](?(issue)(?!\())"

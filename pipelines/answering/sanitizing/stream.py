@@ -1,6 +1,6 @@
 """Filters a language model's answer while it streams, before it leaves the server.
 
-This module knows only text: no hits, prompts, models or HTTP.
+This module works only on text; it knows nothing about hits, prompts, models or HTTP.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,6 +1,6 @@
 """Decides which URLs may stay in an answer: its sites' URLs as links, and its passages' URLs as text.
 
-This module knows URLs as text, as leniently as the WHATWG standard; it knows no Markdown.
+This module reads URLs as text, as leniently as the WHATWG standard does; it knows nothing about Markdown.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Defines the names of settings, `group.name`, and the ways to write them.
 
 `RAYDEX_LLM__MODEL` in the environment is `llm.model`. A single underscore works too, also in the name of a flat value.
-This module knows no particular setting.
+This module doesn't know any particular setting.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Ranks the passages of the hits as candidates for an extractive answer.
 
-The scores use words, positions and the ranks of the hits. This module knows no model and writes no text.
+The scores use words, positions and the ranks of the hits. This module uses no model and writes no text.
 """
 
 import itertools

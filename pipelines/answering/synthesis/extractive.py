@@ -1,7 +1,7 @@
 """Answers from hits without a language model by quoting the passage that answers best.
 
-This module knows candidates, quotes and vectors, but no index, no model and no HTTP. docs/citations.md describes the
-method and its figures.
+This module works with candidates, quotes and vectors, without an index, a language model or HTTP. docs/citations.md
+describes the method and its figures.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Estimates how likely a quotation answers a question.
 
-The features are its words, its cosine, the ranks of its hit and the odds of its section. This module knows no passages
-and compares no quotations.
+The features are its words, its cosine, the ranks of its hit and the odds of its section. This module looks at one
+quotation at a time.
 """
 
 import math
@@ -17,8 +17,9 @@ from pipelines.records import Hit
 # Defaults for unknown features of a quoted passage: its cosine, the ranks of its hit, the odds of its section.
 USUAL_COSINE, USUAL_RANKS, USUAL_ODDS = 0.57, (0.28, 0.27), 0.0
 LONG = 60  # words; a quotation of this length is rarely too short to answer
-# Log odds, as the ranking gives them to a hit, that no hit answers. With it the section's share of all odds tells
-# right quotations from others as well as without (area under the curve 0.79), and 0.9 of those above 0.8 are right.
+# The log odds, on the ranking's scale, that no hit answers. With this constant, a section's share of all odds tells
+# right quotations from wrong ones as well as without it (area under the curve 0.79), and 0.9 of the quotations with a
+# share above 0.8 are right.
 NOTHING = 4.0
 
 

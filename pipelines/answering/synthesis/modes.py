@@ -1,7 +1,7 @@
 """The synthesis modes: the ways in which a language model makes an answer from hits.
 
-A new mode needs a class here and a line in MODES. The modes know the sequence of prompts, not which model answers.
-Every passage keeps its number in every call, so `[n]` means the same in all of them.
+A new mode needs a class here and a line in MODES. The modes define the sequence of prompts; they don't know which model
+answers. Every passage keeps its number in every call, so `[n]` means the same in all of them.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Renders the prompts of a question, and cuts and packs its passages to fit them.
 
-This module knows prompts and context windows; it sends nothing.
+This module works with prompts and context windows; it sends nothing.
 """
 
 from collections.abc import Sequence

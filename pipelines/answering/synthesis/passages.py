@@ -1,7 +1,7 @@
 """Splits the text of a section into passages, the units that a reader would highlight.
 
-A passage is up to five sentences and the code, list, table or note that follows them. This module knows only texts: no
-hit and no question.
+A passage is up to five sentences and the code, list, table or note that follows them. This module works only on texts;
+it knows nothing about hits or questions.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Prompt templates, and passages with numbers that their text can't forge.
 
-The built-in prompts are in prompts.yaml. This module knows texts and hits, but no model and no context window. Text
-from a page or a reader is data: it is inserted literally, and braces, delimiters and invisible characters in it have no
-effect.
+The built-in prompts are in prompts.yaml. This module works with texts and hits; it knows nothing about models or
+context windows. Text from a page or a reader is data: it is inserted literally, and braces, delimiters and invisible
+characters in it have no effect.
 """
 
 import re
@@ -130,7 +130,7 @@ def as_data(text: str) -> str:
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of Markdown between fences, and each block of code with its fences; an open one is no code."""
+    """Yield the parts of Markdown outside fences, and each fenced code block; an unclosed one isn't code."""
     lines, fence, begin, at = text.split("\n"), "", 0, 0
     for number, line in enumerate(lines):
         bare = line.strip(" \t>")

@@ -1,6 +1,6 @@
 """Quotes: the passages of a hit that an answer quotes, and their form in Markdown.
 
-This module knows only texts: no question, and no score other than the given one.
+This module works only on texts, without the question; scores are given to it.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Shortens blocks to a length that a reader can scan, without splitting a sentence, item or row.
 
-This module knows only texts.
+This module works only on texts.
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """Trims passages to the parts relevant to a question, for models that read slowly.
 
-This module knows texts and scores, but no prompt and no model.
+This module works with texts and scores; it knows nothing about prompts or models.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Finds the verified answer to a question: written by a person, with unchanged sections.
 
 The answers of a collection are read once, and again when they or the index change, so a question to a collection
-without verified answers costs nothing. This module knows no step of the engine and no HTTP.
+without verified answers costs nothing. This module knows nothing about the engine's steps or HTTP.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Finds the section that a collection's file pins to a question and to others that mean the same.
 
-The pinned sections are read once per revision of an index. This module knows no step of the engine and no HTTP.
+The pinned sections are read once per revision of an index. This module knows nothing about the engine's steps or HTTP.
 """
 
 import asyncio

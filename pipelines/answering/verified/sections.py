@@ -1,6 +1,6 @@
 """Reads the sections of an index that answers rely on, and tells whether they have changed.
 
-This module knows chunks, not answers.
+This module works with chunks; it knows nothing about answers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

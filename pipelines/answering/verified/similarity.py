@@ -1,7 +1,7 @@
 """Decides whether two questions mean the same, so that one's answer may be given to the other.
 
 Vectors can't tell "read" from "write" or 2.9 from 2.10, so the decisive differences are checked word by word. This
-module knows two questions and the cosine of their vectors; `benchmarks/verified.py` measures it.
+module compares two questions, given the cosine of their vectors; `benchmarks/verified.py` measures it.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Finds the known question that means the same as a new one.
 
-This module knows wordings, their vectors and their sections, but not the data attached to them.
+This module works with wordings, their vectors and their sections, but doesn't look at the data attached to them.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Writes verified answers and reviews them: which ones are given, and which need a person's review.
 
-This module knows the store, but no command line.
+This module uses the store; it knows nothing about the command line.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Agents answer tasks: one uses a language model, the extractive one needs none.
 
-This module knows tasks and synthesizers, but neither how hits are found nor where an agent runs.
+This module works with tasks and synthesizers. It doesn't know how hits are found or where an agent runs.
 """
 
 import logging
@@ -110,7 +110,7 @@ class LLMAgent:
         self._prompts.replaced(templates).check(variables)
 
     def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
-        """Yield deltas and Status, then an AgentResult, with the error if the model failed. Raises TemplateError."""
+        """Yield text deltas and Status events, then an AgentResult, failed or not. Raises TemplateError."""
         return pull(partial(self._write, task))
 
     async def _write(self, task: Task, send: Callable[[AgentPart], None]) -> None:

@@ -1,7 +1,7 @@
 """Adds the number of the passage that supports a claim while the answer streams.
 
-This module knows statements and passages, but no engine and no prompt; it makes no second model call. docs/citations.md
-has the figures.
+This module works with statements and passages; it knows nothing about engines or prompts, and makes no second model
+call. docs/citations.md has the figures.
 """
 
 import time

@@ -1,6 +1,6 @@
 """Tells which statements of an answer are claims, that is, say something about the subject.
 
-This module knows statements, words and refusals, but no hits and no vectors.
+This module looks at statements, words and refusals, but not at hits or vectors.
 """
 
 from pipelines.answering.grounding.words import content_words

@@ -47,7 +47,7 @@ class SummaryFilter:
     def _settle(self, one: CheckedStatement) -> None:
         is_code = one.statement.kind is StatementKind.CODE
         if not (one.is_claim or is_code):
-            return  # a lead-in waits for what it leads to
+            return  # a lead-in waits for the statement that it introduces
         held, self._held = self._held, ""
         words = _words(one.statement.text)
         if words in self._known or not (self._is_copied(one) if is_code else one.supported):

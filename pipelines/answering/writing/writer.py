@@ -1,6 +1,6 @@
 """Writes the answer of a draft: the draft's own text, or the text of the first agent that succeeds.
 
-This module knows agents and which text may leave the service, not how hits are found.
+This module knows about agents and about which text may leave the service, but not how hits are found.
 """
 
 import asyncio

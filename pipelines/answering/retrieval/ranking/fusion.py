@@ -1,7 +1,7 @@
 """Fuses the ranked lists of several searches into one list of hits.
 
 `Fusion` declares the method, its weights and constants, and their defaults. Equal texts become one hit with all its
-sources. This module knows ranks, scores and hashes of texts, not how a leg searches.
+sources. This module uses ranks, scores and hashes of texts; it doesn't know how a leg searches.
 """
 
 import math
@@ -86,17 +86,17 @@ class FusedText:
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """How the lists of the legs become one. Raises ValueError for an unknown kind and for weights that make no sense.
+    """How the lists of the legs become one. Raises ValueError for an unknown kind and for invalid weights.
 
     - `kind` "rrf" is reciprocal rank fusion (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion outperforms Condorcet
       and individual Rank Learning Methods", SIGIR 2009): a hit of rank r counts weight / (`rrf_k` + r).
     - "relative_score" adds the legs' own scores, each list scaled to 0 to 1 (as LlamaIndex's `relative_score` and
       Weaviate's relativeScoreFusion do).
-    - "insert" puts the best `lexical_k` BM25 hits behind as many of the others ("Building RAG-based LLM Applications
-      for Production", Anyscale, 2023).
-    - `weights` are 1 for legs that are not named. A leg of weight 0 is neither searched nor reported.
+    - "insert" puts the best `lexical_k` BM25 hits after the same number of other hits ("Building RAG-based LLM
+      Applications for Production", Anyscale, 2023).
+    - `weights` are 1 for legs that are not named. A leg with weight 0 is neither searched nor reported.
     - `reference_weight` is the prior of reference pages whose object no query names (see prior).
-    - With `pages_first` the best hit of every page comes before a second hit of any page.
+    - With `pages_first`, the best hit of every page comes before a second hit of any page.
 
     docs/decisions/rank-fusion.md has the measurements behind the defaults.
     """
@@ -172,7 +172,7 @@ def fuse(
             weight = prior(first)
             share = scaled(scored[0][0]) * weight if kind == RELATIVE_SCORE else 1 / (k + rank / weight)
             text.add(one.leg, rank, scored, one.weight * share, preference)
-    for text in texts.values():  # 12 digits: sums that differ only by the order of their terms are equal
+    for text in texts.values():  # rounded to 12 digits: sums that differ only in the order of their terms become equal
         text.score = float(f"{text.score:.11e}")
     return sorted(texts.values(), key=lambda text: (-text.score, text.rank, text.chunk_id, text.chunk.text_hash))
 

@@ -1,6 +1,6 @@
 """Weighs pages independently of their words: boosts, unnamed reference pages, other versions.
 
-This module knows titles and the words of a question, not how a hit was found.
+This module uses titles and the words of a question; it doesn't know how a hit was found.
 """
 
 import math

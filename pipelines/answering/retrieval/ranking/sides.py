@@ -1,6 +1,6 @@
 """Finds the sides of a comparison separately: the best hits of "merge vs rebase" rarely cover both.
 
-This module knows the words of a question and texts, not how BM25 searches.
+This module uses texts and the words of a question; it doesn't know how BM25 searches.
 """
 
 from collections.abc import Mapping, Sequence

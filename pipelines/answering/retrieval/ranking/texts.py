@@ -1,7 +1,7 @@
 """Orders the hits of all legs by how well their texts fit the question.
 
-This module knows texts, scores and the words of a question, not how a leg searches. The weights were learned from
-questions to several sites; texts.yaml has them.
+This module uses texts, scores and the words of a question; it doesn't know how a leg searches. The weights were learned
+from questions to several sites; texts.yaml has them.
 """
 
 from collections import defaultdict

@@ -1,7 +1,7 @@
 """Finds sentences that say that there is no answer, and removes them while the answer streams.
 
 The prompts contain such a sentence in the reader's language (`say("unknown", …)`); the patterns match the English
-sentences that small models write instead. This module knows statements, but no passage and no model.
+sentences that small models write instead. This module looks only at statements, not at passages or models.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ LONGEST = 1_000  # the most characters of a sentence to hold back at all
 
 _PHRASES = read_phrases(__name__)
 _REFUSAL = regex.compile(_PHRASES["refusal"].pattern)  # supports partial matches, for the start of a sentence
-_MARKS = " \t\n>*_#-\"'“`"  # before the first word of a sentence
+_MARKS = " \t\n>*_#-\"'“`"  # possible marks before the first word of a sentence
 _AGREEING = content_words("yes sure certainly course absolutely can could you me i show give provide here")
 
 

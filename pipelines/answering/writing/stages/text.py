@@ -1,8 +1,8 @@
 """Parses the text of an answer while it streams: code, citations and the ends of sentences.
 
 Deltas become pieces: text immediately, with its citing numbers `[n]` and lines of code as separate pieces, and a
-Statement after each sentence, list item, row and code block. This module knows Markdown as text; it knows no hits,
-vectors or models.
+Statement after each sentence, list item, row and code block. This module handles Markdown as text; it knows nothing
+about hits, vectors or models.
 """
 
 import re
