@@ -1,4 +1,4 @@
-"""Finds the parts of a claim that can be looked up exactly, and reports those in no passage.
+"""Finds the parts of a claim that can be looked up exactly, and reports the ones in no passage.
 
 They are code, commands, flags, names, numbers and versions. This module looks only at texts; docs/citations.md has the
 figures.

@@ -1,6 +1,6 @@
 """Reranks hits with an HTTP endpoint that implements Cohere's `/v1/rerank`.
 
-The code expects that the server may be slow, broken or a different kind of server.
+The server may be slow, broken or not a reranker at all; each case raises RerankFailed.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Classifies texts with calibrated probabilities: TF-IDF and a linear model, saved with skops.
 
-This module works with texts, labels and probabilities. Others decide what a label means (router.py, reranking/tag.py)
-and which files to trust (classifier_folder.py).
+This module works with texts, labels and probabilities. Other modules use the labels (router.py, reranking/tag.py) and
+decide which files to trust (classifier_folder.py).
 """
 
 import re

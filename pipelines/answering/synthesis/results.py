@@ -1,7 +1,7 @@
 """Results: the sections that may answer, in the order of the ranking, as in a search engine.
 
-Each shows its best passage in full as far as it fits. This module works only on quotes and texts, without the question
-or scores.
+Each shows its best passage in full if it fits. This module works only on quotes and texts, without the question or
+scores.
 """
 
 from collections.abc import Sequence

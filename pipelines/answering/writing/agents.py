@@ -110,7 +110,7 @@ class LLMAgent:
         self._prompts.replaced(templates).check(variables)
 
     def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
-        """Yield text deltas and Status events, then an AgentResult, failed or not. Raises TemplateError."""
+        """Yield text deltas and Status events, then an AgentResult, even if the model fails. Raises TemplateError."""
         return pull(partial(self._write, task))
 
     async def _write(self, task: Task, send: Callable[[AgentPart], None]) -> None:

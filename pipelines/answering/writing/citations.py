@@ -1,6 +1,7 @@
 """Makes citations from the checked statements of an answer, and counts its claims.
 
-This module works with statements and hits; support.py measures support. docs/citations.md describes the method.
+This module works with statements and hits; grounding/support.py measures support. docs/citations.md describes the
+method.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Describes the sections that an answer does not cite by their sentence closest to the question."""
+"""Describes the found but uncited sections of an answer by their sentences closest to the question."""
 
 import itertools
 from typing import Any
