@@ -9,7 +9,7 @@ from kit.browser import needs_browser
 from kit.chat import LAST, QUESTION, Site
 from kit.processes import eventually
 
-from pipelines.records import Claims, Filters
+from pipelines.records import Claims, Filters, Reason
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
@@ -319,12 +319,31 @@ made_up()
 ```
 """
     texts = ("The **second** `one()` does not; it\ngoes on.", "x | No `row`", "```python\nmade_up()\n```", "Not there.")
-    site.engine.changes = {"claims": Claims(5, 5, 2, texts), "confidence": "low"}
+    reasons = (
+        Reason("nowhere", "one"),
+        Reason("denied", "A row may be there."),
+        Reason("nowhere", "made_up"),
+        Reason(),
+    )
+    site.engine.changes = {"claims": Claims(5, 5, 2, texts, reasons), "confidence": "low"}
     page = site.open_and_ask()
+    titles = page.evaluate("[...new Set([...document.querySelectorAll('mark, .code')].map(one => one.title))]")
+    assert titles == [
+        "“one” is in none of the sources",
+        "A source says the opposite: “A row may be there.”",
+        "“made_up” is in none of the sources",
+    ]
     marked = page.evaluate("[...document.querySelectorAll('mark')].map(mark => mark.textContent).join('')")
     assert "".join(marked.split()) == "Thesecondone()doesnot;itgoeson.xNorow"
     assert page.count(".code.unsupported") == 1 and "the others are underlined" in page.text(".mark")
     assert page.count(".answer .number") == 3
+
+
+@pytest.mark.parametrize(("confidence", "shown"), [("high", "High"), ("some", ""), ("low", "Low")])
+def test_only_high_and_low_confidence_are_shown(site, confidence: str, shown: str) -> None:
+    site.engine.changes = {"claims": Claims(1, 1, 1), "confidence": confidence}
+    mark = site.open_and_ask().text(".mark")
+    assert ("confidence" in mark.lower()) is bool(shown) and mark.startswith(shown)
 
 
 ABOUT = {"name": "docs", "title": "Gadgets", "pages": 1200, "chunks": 9, "published_at": None, "versions": [],

@@ -168,6 +168,13 @@ def test_search_results_are_distinguished_from_an_answer(service):
     assert service.ask("ask_docs", question="How?").structured_content["form"] == "answer"
 
 
+def test_only_high_and_low_confidence_are_told(service):
+    for confidence, told in (("high", "Confidence: high."), ("low", "Confidence: low."), ("some", "")):
+        service.engine.changes = {"confidence": confidence}
+        text = text_of(service.ask("ask_docs", question="How?"))
+        assert ("Confidence" in text) is bool(told) and told in text
+
+
 async def test_progress_is_reported_while_an_answer_is_made(service):
     told = []
 
