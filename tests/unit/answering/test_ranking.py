@@ -59,6 +59,12 @@ def test_second_hit_of_a_page_is_demoted_but_stays_above_much_worse_ones() -> No
     assert [one.url[-1] for one in rank(QUESTION, hits, [1.0] * 4, 4, spread=False)] == ["a", "a", "b", "c"]
 
 
+def test_a_further_section_of_a_page_comes_before_a_clearly_worse_page() -> None:
+    best, other = (hit("a", f"limit the memory of a worker {LONG} {n}", ordinal=n) for n in (1, 2))
+    worse = hit("b", f"limit the memory of a worker {LONG}", cosine=0.33)
+    assert [one.url[-1] for one in rank(QUESTION, [best, worse, other], [1.0] * 3, 3)] == ["a", "a", "b"]
+
+
 def test_hits_without_vectors_words_or_texts_are_ranked_too() -> None:
     bare = [hit("a", "", cosine=None), hit("b", "一段文字", cosine=None)]
     assert len(rank("这是什么？", bare, [1.0, 1.0], 5)) == 2
