@@ -33,6 +33,7 @@ QUESTIONS = Path(__file__).parent / "questions" / "readers.jsonl"
 WITHIN = (1, 5, 9)
 FRONT = {"index", "_index", "readme"}  # files for the page of their folder
 SUFFIX = re.compile(r"\.(?:html?|mdx?|qmd|rst|adoc|ipynb|txt)$")
+MARKUP = re.compile(r"\s*\{ ?[#.:][^{}]*\}\s*$|\]\([^()\s]*\)")  # of a heading's source, unseen by readers
 
 
 def parts_of(path: str) -> list[str]:
@@ -42,8 +43,8 @@ def parts_of(path: str) -> list[str]:
 
 
 def plain_heading(heading: str) -> str:
-    """Return a heading's letters and digits."""
-    return "".join(re.findall(r"\w+", heading.lower()))
+    """Return a heading's letters and digits as readers see them, without its id and link targets."""
+    return "".join(re.findall(r"\w+", MARKUP.sub("", heading).lower()))
 
 
 def is_right(answers: Sequence[Mapping[str, str]], url: str, headings: Sequence[str]) -> bool:

@@ -36,6 +36,21 @@ def test_front_page_matches_no_other_file() -> None:
     assert not is_right([{"path": "docs/install.md", "heading": ""}], "https://d.test/", ("Welcome",))
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("HTTP metrics {#http}", "HTTP metrics"),
+        ("Exit code 97 [#5769](https://code.test/pull/5769)", "Exit code 97 #5769"),
+        ("Rotate a key {: .new }", "Rotate a key"),
+        ("Set `maxVUs`", "Set maxVUs"),
+    ],
+)
+def test_a_heading_is_compared_as_readers_see_it(written: str, shown: str) -> None:
+    answers = [{"path": "docs/metrics.md", "heading": written}]
+    assert is_right(answers, "https://d.test/metrics/", ("Metrics", shown))
+    assert not is_right(answers, "https://d.test/metrics/", ("Metrics", f"{shown} 2"))
+
+
 ASKED = {"answers": RIGHT}
 CHUNKS = [
     make_hit(f"https://d.test/docs/guides/install/#{n}", f"Step {n} runs `setup {n}`.\n\nIt ends.", headings)
