@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from pipelines.answering.routing.classifier import words
 from pipelines.records import Route
 
-READ = 4_000  # characters that rules examine: enough for the subject, and it bounds a pattern's work
+READ = 4_000  # characters that rules examine: enough for the subject; a pattern that backtracks may still be slow
 
 
 class Rule(BaseModel):
