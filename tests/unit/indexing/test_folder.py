@@ -59,7 +59,7 @@ def test_readable_files_are_found_except_hidden_and_excluded_ones(mirror: Path) 
     assert names(mirror) == ["en/_modules/b.md", "en/a.html"]
     assert names(mirror, exclude=("_modules",)) == ["en/_sources/a.rst.txt", "en/a.html"]
     assert names(mirror, include=(r"\.html$",)) == ["en/a.html"]
-    with pytest.raises(NoSuchFolder, match="include and exclude allow none of 3 URLs such as 'https://x/en/"):
+    with pytest.raises(NoSuchFolder, match="include and exclude allow none of 3 URLs, such as 'https://x/en/"):
         names(mirror, include=("/fr/",))
 
 
