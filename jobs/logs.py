@@ -16,6 +16,7 @@ from jobs.environment import open_store, ray_address, ray_folders
 from jobs.flags import Json, command
 from pipelines.cluster import as_it_is, send_token, why_unreachable
 from pipelines.logs import as_began
+from pipelines.text.parsing import NotParsed, parse_json
 
 FOLLOW_S = 2.0
 OF_PROCESSES = "worker-*"  # logs of tasks and actors; other files are Ray's own
@@ -58,8 +59,8 @@ def show_new(run: Mapping[str, Any], shown: Counter[str], as_json: bool) -> None
 def read_line(line: str) -> dict[str, Any]:
     """Return a line of a log: its JSON, or the line itself as the message."""
     try:
-        entry = json.loads(line)
-    except ValueError:
+        entry = parse_json(line)
+    except NotParsed:
         entry = None
     return entry if isinstance(entry, dict) and "message" in entry else {"message": line}
 

@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 from pipelines.files.atomic_files import whole_file, whole_folder
 from pipelines.files.locks import try_lock
+from pipelines.files.states import state_of
 from pipelines.server_account import NoServerAccount, server_account
 from pipelines.store import StoreUnavailable, can_connect, give_database
 
@@ -218,12 +219,8 @@ def size_log(room: int) -> dict[str, str]:
 
 def size_of(folder: Path) -> int:
     """Return the total bytes of the files in a folder, 0 if it doesn't exist; files may vanish during the count."""
-    sizes = []
-    for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):
-            state = path.stat()
-            sizes.append(state.st_size if stat.S_ISREG(state.st_mode) else 0)
-    return sum(sizes)
+    states = filter(None, map(state_of, folder.rglob("*")))
+    return sum(state.st_size for state in states if stat.S_ISREG(state.st_mode))
 
 
 def memory_within(limits: Sequence[Path] = MEMORY_LIMITS) -> int:

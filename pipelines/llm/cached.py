@@ -11,6 +11,7 @@ from typing import Any
 from pipelines.llm.client import Completion
 from pipelines.llm.session import ChatModel
 from pipelines.records import Message, Usage, digest
+from pipelines.text.parsing import NotParsed, parse_json
 
 
 class CachedModel:
@@ -78,8 +79,8 @@ def _read(path: Path) -> dict[str, str]:
 
 def _read_line(line: bytes) -> tuple[str, str] | None:
     try:
-        row = json.loads(line)
-    except ValueError:
+        row = parse_json(line)
+    except NotParsed:
         return None
     key, text = (row.get("asked"), row.get("said")) if isinstance(row, dict) else (None, None)
     return (key, text) if isinstance(key, str) and isinstance(text, str) else None

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pipelines import tracing
 from pipelines.llm import limits, sse
 from pipelines.records import FINISHED, Message, Usage
+from pipelines.text.parsing import parse_json
 from pipelines.text.phrases import read_phrases
 from pipelines.text.retry_after import parse_retry_after
 from pipelines.text.server_errors import message_of, words_of
@@ -221,7 +222,7 @@ async def chunks(response: "httpx2.Response") -> AsyncGenerator[Any, None]:
     try:
         streams, body = await sse.sniff(response.aiter_bytes())
         if not streams:
-            whole = json.loads(b"".join([piece async for piece in body]))
+            whole = parse_json(b"".join([piece async for piece in body]))
             if not (isinstance(whole, dict) and whole.get("choices")):
                 raise _reported(response, whole)
             yield ChatCompletion.construct(**whole)
@@ -249,7 +250,7 @@ async def _messages(response: "httpx2.Response", body: AsyncIterator[bytes]) -> 
         if event.name == "error" and not data.startswith("{"):
             raise _reported(response, data)
         if data.startswith("{"):  # servers send other data, such as "ping", to keep a connection open
-            message = json.loads(data)
+            message = parse_json(data)
             if message.get("error") or event.name == "error" or message.get("type") == "error":
                 raise _reported(response, message)
             yield message

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pipelines.text.mistakes import describe_mistakes
+from pipelines.text.parsing import NotParsed, parse_yaml
 from serve.chat.running import ChatRefused
 
 
@@ -96,10 +96,10 @@ def read_workspaces(path: str, variables: Mapping[str, str], collection: str = "
 
 def _parse(path: str) -> WorkspaceFile:
     try:
-        return WorkspaceFile.model_validate(yaml.safe_load(Path(path).read_text("utf-8")) or {})
+        return WorkspaceFile.model_validate(parse_yaml(Path(path).read_text("utf-8")) or {})
     except OSError as error:
         raise BadWorkspaces(f"{path} can't be read: {error.strerror or error}") from error
-    except yaml.YAMLError as error:
+    except NotParsed as error:
         raise BadWorkspaces(f"{path} is no YAML: {error}") from error
     except ValidationError as error:
         raise BadWorkspaces(f"{path}: {describe_mistakes(error, WorkspaceFile)}") from error

@@ -4,7 +4,6 @@ The baseline is a run of the same experiment or of an earlier one. Knows records
 """
 
 import contextlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from pipelines.evaluation.experiments.comparison import FORMAT, UnknownRun, difference, run_of
 from pipelines.evaluation.experiments.record import Record
+from pipelines.text.parsing import parse_json
 from pipelines.text.tables import with_interval
 
 
@@ -151,7 +151,7 @@ def check_same_questions(earlier: Mapping[str, Any], dataset: Mapping[str, Any])
 def read_results(path: Path) -> dict[str, Any]:
     """Return an experiment's results.json. Raises NotComparable for any other file."""
     try:
-        read = json.loads(path.read_text(encoding="utf-8"))
+        read = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise NotComparable(f"{path} can't be read as an experiment's results.json: {error}") from error
     if not isinstance(read, dict) or read.get("format") != FORMAT:

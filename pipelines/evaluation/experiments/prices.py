@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.records import Usage
 from pipelines.text.mistakes import describe_mistakes
+from pipelines.text.parsing import NotParsed, parse_yaml
 
 MILLION = 1_000_000
 PRICES = Path(__file__).with_name("prices.yaml")
@@ -72,8 +72,8 @@ def _add_price(agent: AgentSettings, prices: Mapping[str, Price]) -> AgentSettin
 
 def _read(path: Path) -> dict[str, Price]:
     try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        loaded = parse_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, NotParsed) as error:
         raise BadPrices(f"{path}: can't be read: {' '.join(str(error).split())[:300]}") from error
     models = loaded.get("models", loaded) if isinstance(loaded, dict) else None
     if not isinstance(models, dict):

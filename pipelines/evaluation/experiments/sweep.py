@@ -21,6 +21,7 @@ from pipelines.evaluation.judging.dimensions import dimension_of
 from pipelines.indexing.collection import IndexChoices
 from pipelines.records import IndexSettings, digest
 from pipelines.text.mistakes import describe_mistakes, suggest
+from pipelines.text.parsing import NotParsed, parse_yaml
 
 # The numbers of chunks in the study: 1 to 13, and 18 for its 13 plus 5 from lexical search.
 KS = (1, 3, 5, 9, 13, 18)
@@ -51,7 +52,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
             if not isinstance(key, yaml.ScalarNode):
                 continue
             if key.value in seen:
-                raise BadSweep(f"{key.start_mark.name}: line {key.start_mark.line + 1}: {key.value} is there twice")
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} is there twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -151,11 +152,10 @@ def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Swee
     Its `dataset`, one file or a list, is relative to the file's folder.
     """
     try:
-        with path.open(encoding="utf-8") as file:
-            data = yaml.load(file, _UniqueKeyLoader)
+        data = parse_yaml(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise BadSweep(f"sweep file {path} can't be read: {error}") from error
-    except yaml.YAMLError as error:
+    except NotParsed as error:
         raise BadSweep(f"sweep file {path} is not YAML: {error}") from error
     if not isinstance(data, dict):
         keys = ", ".join(SweepFile.model_fields)

@@ -3,7 +3,6 @@
 Every input is limited in size. This module decides nothing about scope.
 """
 
-import json
 import re
 import zlib
 from collections.abc import AsyncIterator, Iterable
@@ -16,6 +15,7 @@ from scrapy.utils.sitemap import Sitemap
 
 from pipelines.indexing.crawling.robots import Fetch, fetch_file
 from pipelines.indexing.crawling.scope import normalize_url, site
+from pipelines.text.parsing import NotParsed, parse_json
 
 # The sitemap protocol allows 50,000 URLs a file and 50,000 files; no documentation site comes near that.
 MAX_SITEMAPS = 500
@@ -99,14 +99,15 @@ def parse_listing(body: bytes) -> list[str]:
             return list(dict.fromkeys(place.partition("#")[0] for place in found))
         return []
     if body.lstrip()[:1] in (b"{", b"["):
-        with suppress(ValueError):
-            return list(dict.fromkeys(_locations(json.loads(body))))
+        with suppress(NotParsed):
+            return list(dict.fromkeys(_locations(parse_json(body))))
     if b"](" in body and not body.lstrip().startswith(b"<"):
         return list(dict.fromkeys(_MARKDOWN_LINK.findall(body.decode("utf-8", "replace"))))
     return parse_sitemap(body, MAX_LISTING)[1]
 
 
 def _locations(index: Any) -> list[str]:
-    entries = index.get("docs", ()) if isinstance(index, dict) else index
-    places = [entry.get("location", entry.get("url")) for entry in entries if isinstance(entry, dict)]
+    entries = index.get("docs") if isinstance(index, dict) else index
+    listed = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    places = [entry.get("location", entry.get("url")) for entry in listed]
     return [place.partition("#")[0] for place in places if isinstance(place, str)]

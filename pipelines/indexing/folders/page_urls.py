@@ -1,17 +1,15 @@
 """Finds the URL path of a file on the published site, by URL style and the rules of its sources."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from posixpath import join, normpath
 from typing import Any
 
-import yaml
-
 from pipelines.indexing.reading.formats import HTML, SOURCES, format_of_name
 from pipelines.indexing.reading.formats.slugs import slug
 from pipelines.indexing.reading.sources import SourceFolder, UrlStyle
+from pipelines.text.parsing import NotParsed, parse_toml, parse_yaml
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 _BLOG = "blog/"
@@ -76,8 +74,8 @@ def _filled(template: str, place: str, path: str, fields: Mapping[str, Any], tit
 def front_matter(body: bytes) -> Mapping[str, Any]:
     """Return the fields of a page's front matter, empty if there is none or it can't be read."""
     match = _FRONT_MATTER.match(body[:20_000].decode("utf-8-sig", "replace").replace("\r\n", "\n"))
-    with suppress(yaml.YAMLError, ValueError):
-        fields = (yaml.safe_load if match[1] == "---" else tomllib.loads)(match[2]) if match else None
+    with suppress(NotParsed):
+        fields = (parse_yaml if match[1] == "---" else parse_toml)(match[2]) if match else None
         return fields if isinstance(fields, dict) else {}
     return {}
 

@@ -4,11 +4,12 @@ It reads the configuration of Hugo and of MkDocs' plugin `i18n`. Independent of 
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import yaml
+
+from pipelines.text.parsing import NotParsed, parse_toml, parse_yaml
 
 Renames = tuple[tuple[str, str], ...]
 
@@ -92,10 +93,10 @@ def _entries(value: object) -> Iterator[object]:
 
 def _keys(text: str) -> Mapping[str, Any]:
     """Return the keys of a TOML, YAML or JSON string; none for other text."""
-    for parse in (tomllib.loads, lambda source: yaml.load(source, _Loader)):
+    for parse in (parse_toml, lambda source: parse_yaml(source, _Loader)):
         try:
             keys = parse(text)
-        except (tomllib.TOMLDecodeError, yaml.YAMLError, ValueError, RecursionError):
+        except NotParsed:
             continue
         return keys if isinstance(keys, dict) else {}
     return {}

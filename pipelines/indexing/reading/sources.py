@@ -15,10 +15,9 @@ from posixpath import commonpath, join, normpath
 from typing import Any, Literal
 from urllib.parse import unquote
 
-import yaml
-
 from pipelines.indexing.reading.formats import MARKDOWN
 from pipelines.indexing.reading.locales import Renames, locale_folders, locale_renames
+from pipelines.text.parsing import NotParsed, parse_yaml
 
 UrlStyle = Literal["keep", "html", "directory", "bare"]
 # How parts of a path are written in URLs: unchanged, in lower case, or as slugs like GitHub's heading anchors.
@@ -166,8 +165,8 @@ def _joined(place: str, by_locale: Mapping[str, str]) -> tuple[str, Renames, tup
 def _left_out(listed: str) -> Iterator[str]:
     """Yield the names in a YAML list as patterns. A name is a file or a folder, and may contain wildcards."""
     try:
-        names = yaml.safe_load(listed)
-    except (yaml.YAMLError, ValueError, RecursionError):
+        names = parse_yaml(listed)
+    except NotParsed:
         return
     for name in names if isinstance(names, list) else str(names or "").splitlines():
         if isinstance(name, str) and name.strip(" /") and name[0] not in "!#":

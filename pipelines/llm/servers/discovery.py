@@ -3,7 +3,6 @@
 Contacts only servers that the environment names, and the Ollama on this machine. Takes the environment as an argument.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from pipelines.llm.servers.models import (
     look_at,
     look_at_ollama,
 )
+from pipelines.text.parsing import NotParsed, parse_json
 
 TRUE = {"1", "true", "yes", "on", "y", "t"}  # values that the settings read as true
 QUOTING = "answers are quotations"
@@ -206,7 +206,7 @@ def _names(names: Sequence[str]) -> str:
 
 def _agent_names(text: str) -> list[str]:
     """Return the names in RAYDEX_AGENTS. An invalid list is reported by the code that uses it."""
-    with suppress(ValueError):
-        if isinstance(agents := json.loads(text or "[]"), list):
+    with suppress(NotParsed):
+        if isinstance(agents := parse_json(text or "[]"), list):
             return [str(agent.get("name")) for agent in agents if isinstance(agent, dict)]
     return ["?"]

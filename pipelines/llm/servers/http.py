@@ -3,7 +3,6 @@
 Bypasses proxies for nearby servers. Knows HTTP and its failures; knows no model.
 """
 
-import json
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pipelines.proxies import direct_mounts
+from pipelines.text.parsing import NotParsed, parse_json
 from pipelines.text.phrases import read_table
 
 T = TypeVar("T")
@@ -74,8 +74,8 @@ def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None =
     if status != 200:
         raise NoAnswer(f"{shown}{path} answers HTTP {status}{_hint(status, base, text)}", status)
     try:
-        reply = json.loads(text)
-    except ValueError:
+        reply = parse_json(text)
+    except NotParsed:
         reply = None
     if not isinstance(reply, dict):
         what = kind or "something"

@@ -130,7 +130,7 @@ def test_settings_missing_in_a_cell_come_from_the_environment(tmp_path):
         ("grid: {bm25_weight: [1]}\n", "grid.bm25_weight is unknown: did you mean retrieval.bm25_weight?"),
         ("runs: [{mode: qa}]\n", "mode is unknown: did you mean synthesis.mode?"),
         ("grid: {chunk_sise: [1]}\n", "grid.chunk_sise is unknown: did you mean chunk_size?"),
-        ("grid: {k: [1],\n  k: [2]}\n", "line 4: k is there twice"),
+        ("grid: {k: [1],\n  k: [2]}\n", "line 4, column 3: k is there twice"),
         (HUGE, "configurations are more than 1,000: make the grid smaller"),
         ("runs: [{prompts.templates: {question: x}}]\n", "prompts: no prompt is called question"),
         ("answers: true\njudge: me\nruns: [{llm_model: m}]\n", "there is no agent 'me' to judge; there are: llm"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.indexing.folders.folder import FolderSettings
+from pipelines.indexing.folders.page_urls import front_matter
 
 BASE = "https://d.test/"
 
@@ -493,3 +494,28 @@ def test_pages_excluded_by_a_configuration_are_skipped(tmp_path, config, said, r
     pages = [f"{root}{name}" for name in ("a.md", "drafts/b.md", "notes.txt", "CODE.md", "draft.md")]
     write(tmp_path, config, *pages, **{config: said})
     assert sorted(urls(tmp_path)) == [f"{root}a.md", f"{root}draft.md"]
+
+
+BOMB = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\na: " + "[" * 15_000 + "\n---\n",
+        "+++\na = " + "[" * 15_000 + "\n+++\n",
+        "---\na: !!int ''\n---\n",
+        "---\na: !!bool x\n---\n",
+        f"---\n{BOMB}date: *a9\n---\n",
+    ],
+    ids=["deep YAML", "deep TOML", "no integer", "no boolean", "aliases that expand to 10^9 values"],
+)
+def test_front_matter_that_cannot_be_read_sets_nothing(text):
+    assert front_matter(text.encode()) == {}
+
+
+@pytest.mark.parametrize("text", ['{"build":' * 100_000, "[" * 100_000])
+def test_configuration_that_is_nested_too_deeply_sets_nothing(text, tmp_path):
+    write(tmp_path, "a.md")
+    (tmp_path / "docfx.json").write_text(text)
+    assert urls(tmp_path) == {"a.md": f"{BASE}a.html"}

@@ -1,6 +1,5 @@
 """DocFX: a `docfx.json`, whose content entries have sources and destinations."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -10,6 +9,7 @@ from typing import Any
 
 from pipelines.indexing.reading.formats import MARKDOWN
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, first_file, upwards
+from pipelines.text.parsing import parse_json
 
 # This file marks a repository of Microsoft Learn, which publishes URLs without suffixes.
 _LEARN = ".openpublishing.publish.config.json"
@@ -35,7 +35,7 @@ def _routes(text: str) -> Iterator[tuple[str, str]]:
     """Yield folders of Markdown files with their paths in URLs."""
     groups: Any = ()
     with suppress(ValueError, KeyError, TypeError):
-        groups = json.loads(text)["build"]["content"]
+        groups = parse_json(text)["build"]["content"]
     for group in groups if isinstance(groups, list) else ():
         if not isinstance(group, Mapping):
             continue
