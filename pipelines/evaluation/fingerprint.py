@@ -13,6 +13,7 @@ import pipelines
 from pipelines.answering.settings import AnswerSettings, flatten
 from pipelines.evaluation.dataset import Example, dataset_fingerprint
 from pipelines.evaluation.evaluator import EvaluationPlan
+from pipelines.files.states import state_of
 from pipelines.records import Index, digest
 
 # Settings that affect where and how fast answers are made, not the answers.
@@ -79,4 +80,5 @@ def _local_models(settings: AnswerSettings) -> Iterator[tuple[str, Path]]:
 
 def _file_states(path: Path) -> list[list[Any]]:
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [[str(file.relative_to(path)), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+    states = [(file, state) for file in files if (state := state_of(file))]
+    return [[str(file.relative_to(path)), state.st_size, state.st_mtime_ns] for file, state in states]

@@ -1,5 +1,5 @@
 """Files that other processes look for: written whole, with the permissions that they need.
 
 atomic_files writes them, locks shows whether a process has one locked, model_cards says which trained models may be
-used, and services announces the services that run here.
+used, services announces the services that run here, and states reads the states of files that may vanish.
 """

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pipelines.files.locks import try_lock
+from pipelines.files.states import state_of
+from pipelines.text.parsing import parse_json
 
 FOLDER = "services"
 
@@ -54,7 +56,7 @@ def _read(path: Path) -> RunningService | None:
     """Return the service that a file announces; None if it has ended or is still starting."""
     try:
         with path.open() as file:
-            return None if try_lock(file, shared=True) else RunningService(**json.load(file))
+            return None if try_lock(file, shared=True) else RunningService(**parse_json(file.read()))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -62,5 +64,6 @@ def _read(path: Path) -> RunningService | None:
 def _remove_leftovers(folder: Path) -> None:
     """Remove the files of killed services."""
     for path in folder.glob("*.json"):
-        if path.stat().st_size and _read(path) is None:
+        state = state_of(path)  # None: another process has removed the file
+        if state and state.st_size and _read(path) is None:
             path.unlink(missing_ok=True)

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from io import TextIOWrapper
 from pathlib import Path
 
+from pipelines.files.states import state_of
+from pipelines.text.parsing import parse_json
 from serve.chat.question import Asked
 
 log = logging.getLogger(__name__)
@@ -94,7 +96,7 @@ class Inbox:
             file = path.open("r+")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             age_s = time.time() - path.stat().st_mtime
-            body = json.loads(file.read() or ANSWERED)
+            body = parse_json(file.read() or ANSWERED)
             taken = TakenMessage(Asked(**body["asked"]), str(body["first"]), age_s) if body else None
         except (OSError, ValueError, KeyError, TypeError):  # another process has it, or it is not our file
             return None
@@ -126,7 +128,8 @@ class Inbox:
             return
         self._swept = time.monotonic()
         for path in self._folder.glob("*.json"):
-            if path.stem not in self._held and time.time() - path.stat().st_mtime > KEEP_S:
+            state = state_of(path)
+            if state and path.stem not in self._held and time.time() - state.st_mtime > KEEP_S:
                 path.unlink(missing_ok=True)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from pyarrow.fs import FileInfo, FileSystem, LocalFileSystem
 
 from pipelines.fetched import FetchedPage
+from pipelines.files.states import state_of
 from pipelines.indexing.folders.folder import FolderSettings, Listing
 from pipelines.indexing.folders.includes import Includes
 from pipelines.records import digest
@@ -88,11 +89,8 @@ def make_stamps(folder: FolderSettings, system: FileSystem, infos: Mapping[str, 
 
 def _local_state(path: str) -> tuple[int, ...] | None:
     """Return size, modification and change time; tools can set the modification time, but not the change time."""
-    try:
-        found = Path(path).stat()
-    except FileNotFoundError:  # deleted since it was listed
-        return None
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    found = state_of(Path(path))
+    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns) if found else None
 
 
 def _listed_state(info: FileInfo) -> tuple[int, ...] | None:

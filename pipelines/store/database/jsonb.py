@@ -3,9 +3,10 @@
 import json
 import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, time
 from typing import Any
 
+import numpy as np
 from psycopg.types.json import Jsonb
 
 from pipelines.text.cleaning import clean_for_storage
@@ -14,13 +15,15 @@ from pipelines.text.cleaning import clean_for_storage
 def to_jsonb(value: Any) -> Jsonb:
     """Return `value` as a parameter of type jsonb.
 
-    Strings are cleaned for storage, NaN and infinities become null, times become ISO 8601, and numpy numbers plain
-    numbers.
+    Strings are cleaned for storage, NaN and infinities become null, times become ISO 8601, and numpy values plain
+    values: integers, floats, booleans, strings and lists.
     """
-    return Jsonb(_storable(value), dumps=_to_json)
+    return Jsonb(_storable(value), dumps=json.dumps)
 
 
 def _storable(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
     if isinstance(value, str):
         return clean_for_storage(value)
     if isinstance(value, float):
@@ -29,8 +32,6 @@ def _storable(value: Any) -> Any:
         return {clean_for_storage(str(name)): _storable(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_storable(inner) for inner in value]
-    return value
-
-
-def _to_json(value: Any) -> str:
-    return json.dumps(value, default=lambda v: v.isoformat() if isinstance(v, datetime) else _storable(float(v)))
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    return value if value is None or isinstance(value, int) else _storable(float(value))

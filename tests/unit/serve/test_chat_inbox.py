@@ -72,3 +72,8 @@ def test_full_disk_costs_no_answer(tmp_path):
     (tmp_path / "slack").rmdir()
     assert inbox.take(ASKED)
     inbox.close(ASKED)
+
+
+def test_file_that_another_process_has_just_deleted_is_no_error(tmp_path):
+    (tmp_path / "deleted.json").symlink_to(tmp_path / "nothing here")  # listed, but has no state
+    assert Inbox(tmp_path).take(ASKED)

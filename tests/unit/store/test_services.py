@@ -43,3 +43,10 @@ def test_file_that_is_no_announcement_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "services").mkdir()
     (tmp_path / "services" / "strange.json").write_text("no JSON")
     assert find_services(tmp_path) == []
+
+
+def test_file_that_vanishes_while_a_service_starts_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "services").mkdir()
+    (tmp_path / "services" / "vanished.json").symlink_to(tmp_path / "nothing here")  # listed, but has no state
+    with announce(tmp_path, "http://127.0.0.1:3"):
+        assert [found.url for found in find_services(tmp_path)] == ["http://127.0.0.1:3"]
