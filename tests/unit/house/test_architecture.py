@@ -19,10 +19,11 @@ BASE = {
     "tracing", "version",
 }  # fmt: skip
 NOTHING = (
-    "fetched", "files", "proxies", "ray_internals", "ray_place", "records", "server_account", "signing",
+    "fetched", "proxies", "ray_internals", "ray_place", "records", "server_account", "signing",
     "standalone", "text", "tracing", "version",
 )  # fmt: skip
 MAY_USE = dict.fromkeys(NOTHING, frozenset()) | {
+    "files": {"text"},
     "logs": {"tracing"},
     "llm": {"proxies", "records", "text", "tracing"},
     "embedding": {"files", "proxies", "records", "text", "tracing"},
@@ -32,7 +33,7 @@ MAY_USE = dict.fromkeys(NOTHING, frozenset()) | {
     "embedded": {"files", "keeper", "store"},
     "cluster": {"files", "ray_internals", "ray_place", "ray_ports"},
     "ray_ports": {"ray_internals"},
-    "service_client": {"llm", "proxies"},
+    "service_client": {"llm", "proxies", "text"},
     "lexical": {"files", "page", "records", "store", "text"},
     "occupancy": set(),
     "indexing": BASE | {"cluster", "occupancy"},
