@@ -15,6 +15,7 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta, Event
 from pipelines.answering.hits import snippet
 from pipelines.answering.question import Question
+from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.indexing.site_name import SiteNames
 from pipelines.llm.session import LOADING, READING, Status
@@ -134,15 +135,17 @@ class Toolbox:
         return found
 
     async def _filters(self, collection: str, version: str) -> Filters:
-        """Return the filters of a search, after checking that the collection and version exist."""
+        """Return the filters of a search, after checking that the collection and version exist.
+
+        A version without a collection is checked in the collection that the engine will search. Raises NotThere,
+        NoLiveIndex and CollectionNotNamed.
+        """
         if not (collection or version):
             return Filters()
-        indexes = await self.indexes(collection)
-        if version and not collection:
-            default = meant_collection(await self._rows(), self._collection)
-            indexes = [index for index in indexes if default in ("", index.collection)]
+        meant = collection or self._collection or choose_collection(await self._rows())
+        (index,) = await self.indexes(meant)
         if version:
-            await self._check_version(indexes[0], version)
+            await self._check_version(index, version)
         return Filters(version=version or None)
 
     async def _check_version(self, index: Index, version: str) -> None:

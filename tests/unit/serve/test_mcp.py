@@ -311,6 +311,26 @@ def test_mistake_is_a_tool_error_with_a_remedy(service, tool, arguments, expecte
     assert expected in text_of(result)
 
 
+@pytest.mark.parametrize("named", [{}, {"collection": "unpublished"}])
+@pytest.mark.parametrize(("tool", "asked"), [("search_docs", {"query": "x"}), ("ask_docs", {"question": "x"})])
+def test_version_of_nothing_indexed_says_that_nothing_is_indexed(service, tool, asked, named):
+    service.store.live.clear()
+    result = service.ask(tool, version="2.0", **asked, **named)
+    assert result.is_error and "nothing is indexed yet" in text_of(result)
+
+
+def test_version_is_checked_in_the_collection_that_will_be_searched(service, monkeypatch):
+    service.store.publish("other")
+    other = service.store.live["other"]
+    monkeypatch.setattr(service.store, "versions", lambda index: ["7"] if index == other.id else ["2.0"])
+    unclear = service.ask("search_docs", query="x", version="7")
+    assert unclear.is_error and "no collection was named and there are 2; name one of: docs, other" in text_of(unclear)
+    service.store.default = "other"
+    assert not service.ask("search_docs", query="x", version="7").is_error
+    wrong = service.ask("search_docs", query="x", version="2.0")
+    assert wrong.is_error and "the collection 'other' has no version '2.0'; it has 7" in text_of(wrong)
+
+
 def test_page_of_another_collection_names_that_collection(service, monkeypatch):
     service.store.publish("other")
 
