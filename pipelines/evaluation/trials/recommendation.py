@@ -23,7 +23,8 @@ class TrialScores:
 
     `answered` counts questions about which the model makes a claim. `cited` counts those where an answer cites the
     right section with support, `quoted` those where the quotations cite it. `refused` counts refused off-topic
-    questions. `words_s` is words per second from the question to the end of its answer. `failed` counts failed calls.
+    questions, without failed calls. `words_s` is words per second from the question to the end of its answer. `failed`
+    counts failed calls.
     """
 
     asked: int
@@ -64,9 +65,7 @@ def _against_writing(scores: TrialScores) -> list[str]:
             scores.cited < scores.quoted - BEHIND * scores.asked
         ),
         f"{scores.claims - scores.supported} of its {scores.claims} claims have no support": scores.support < SUPPORTED,
-        f"it answers {scores.foreign - scores.refused} of {scores.foreign} questions about other things": (
-            not _refuses(scores)
-        ),
+        f"it refuses only {scores.refused} of {scores.foreign} questions about other things": (not _refuses(scores)),
     }
     return [fault for fault, holds in faults.items() if holds]
 

@@ -92,6 +92,8 @@ def count_trial(
 ) -> TrialScores:
     """Return the scores of `agent` from its answers: first to questions with known sections, then to off-topic ones."""
     wrote = [answer.known and answer.agent == agent and answer.claims.total > 0 for answer in answers]
+    failed = [f"llm:{agent}" in answer.degraded for answer in answers]
+    foreign = list(zip(wrote, failed, strict=True))[len(questions.asked) :]
     asked = zip(questions.asked, answers, seconds, wrote, strict=False)
     written = [(example, answer, took) for example, answer, took, is_own in asked if is_own]
     total = sum(took for _, _, took in written)
@@ -103,9 +105,9 @@ def count_trial(
         claims=sum(answer.claims.total for _, answer, _ in written),
         supported=sum(answer.claims.supported for _, answer, _ in written),
         foreign=len(questions.foreign),
-        refused=wrote[len(questions.asked) :].count(False),
+        refused=sum(not (is_own or is_failed) for is_own, is_failed in foreign),
         words_s=round(sum(len(answer.text.split()) for _, answer, _ in written) / total, 1) if total else 0.0,
-        failed=sum(f"llm:{agent}" in answer.degraded for answer in answers),
+        failed=sum(failed),
     )
 
 
