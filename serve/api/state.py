@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import math
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Request
@@ -30,6 +32,9 @@ log = logging.getLogger(__name__)
 # Candidates tried per example question. In the documentation of Ray, PostgreSQL, Python and Rust at least two in three
 # find their page, so that six remain.
 _TRIED = 2
+# How long to show an outline whose examples could not be made or tried, before trying again. A failed scan of a large
+# collection may have taken many seconds.
+RETRY_S = 300.0
 
 
 Time = Annotated[str | None, BeforeValidator(lambda time: time and time.isoformat())]
@@ -141,12 +146,26 @@ class StateRoutes:
         return ReadyOut(collection=index.collection, index=index.id, revision=index.revision)
 
 
-class KnownOutlines:
-    """Cached overviews of collections, updated when a collection's index, examples or verified answers change."""
+@dataclass(frozen=True, slots=True)
+class _KnownOutline:
+    """An outline, the state of the collection that it describes, and the time of the clock when it expires."""
 
-    def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads) -> None:
-        self._engine, self._store, self._threads = engine, store, threads
-        self._known: dict[str, tuple[tuple[Any, ...], Outline]] = {}
+    state: tuple[Any, ...]
+    outline: Outline
+    expires: float
+
+
+class KnownOutlines:
+    """Cached overviews of collections, updated when a collection's index, examples or verified answers change.
+
+    If making or trying the examples fails, the outline without them is cached for RETRY_S seconds of `clock`.
+    """
+
+    def __init__(
+        self, engine: QueryEngine, store: Store, threads: DatabaseThreads, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._engine, self._store, self._threads, self._clock = engine, store, threads, clock
+        self._known: dict[str, _KnownOutline] = {}
         self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def get(self, row: Mapping[str, Any]) -> Outline:
@@ -157,11 +176,12 @@ class KnownOutlines:
         logo = str(settings.get("logo") or "")
         state = (row["index"], row["revision"], given or mark, logo)
         async with self._reading[name]:
-            known, outline = self._known.get(name, (None, Outline()))
-            if known == state:
-                return outline
+            known = self._known.get(name)
+            if known and known.state == state and self._clock() < known.expires:
+                return known.outline
             outline = replace(await self._threads.run(self._store.outline, name, row["index"]), logo=logo)
             examples: Sequence[ExampleQuestion] = ()
+            expires = math.inf
             try:
                 if not given:
                     given = await self._threads.run(self._verified, name) if mark.answers else ()
@@ -170,9 +190,11 @@ class KnownOutlines:
                     given += tuple(await self._that_find(name, examples, MOST - len(given)))
             except Exception as error:
                 log.info("the example questions of %r were not made or not tried: %s", name, error)
-                return replace(outline, examples=given or tuple(example.question for example in examples[:MOST]))
-            self._known[name] = state, replace(outline, examples=given)
-            return self._known[name][1]
+                given = given or tuple(example.question for example in examples[:MOST])
+                expires = self._clock() + RETRY_S
+            outline = replace(outline, examples=given)
+            self._known[name] = _KnownOutline(state, outline, expires)
+            return outline
 
     def _verified(self, collection: str) -> tuple[str, ...]:
         """Return the questions of the newest verified answers in use."""

@@ -26,7 +26,9 @@ from pipelines.store import Key, NoLiveIndex, SectionStart, StoreUnavailable
 from pipelines.store.collections.verified import VerifiedAnswer
 from pipelines.version import raydex_version
 from serve.api.replies import ErrorOut
+from serve.api.state import RETRY_S, KnownOutlines
 from serve.routes import create_app
+from serve.threads import DatabaseThreads
 
 JSON = {"content-type": "application/json"}
 
@@ -388,13 +390,6 @@ def test_collection_describes_its_content(new_client: TestClient, store: FakeSto
         "published_at": "2026-01-31T00:00:00+00:00",
     }  # fmt: skip
     assert new_client.get("/collections/docs").json() == outline and store.outlined == 2  # and once for the title
-    engine.fails = StoreUnavailable("away")
-    store.publish("docs")  # another index
-    assert len(new_client.get("/collections/docs").json()["examples"]) == 2  # untested, and tested the next time
-    engine.fails = None
-    assert (
-        new_client.get("/collections/docs").json()["examples"] == ["How do I read CSV files?"] and store.outlined == 5
-    )
     pinned = pin(CSV.source, read_sections([CSV], [CSV.source])[CSV.source])
     answer = VerifiedAnswer("docs", ("Can I read CSV?",), "Yes [1].", (pinned,))
     store.verified = [answer, replace(answer, questions=("Old?",), retired=True)]
@@ -416,6 +411,37 @@ def test_example_question_is_one_the_index_likely_answers(new_client, store, eng
 
     monkeypatch.setattr(engine, "asearch", with_evidence)
     assert len(new_client.get("/collections/docs").json()["examples"]) == shown
+
+
+@pytest.mark.parametrize("broken", ["trying", "making"])
+async def test_failed_examples_are_tried_again_only_after_a_while(store, engine, monkeypatch, broken):
+    now, scans, scan = [0.0], [], store.section_starts
+    store.sections = [
+        section(CSV.url, "Reading CSV files"),
+        section("https://d.test/other", "Deploying Kubernetes clusters"),
+    ]
+
+    def count(collection: str, index: int) -> list[SectionStart]:
+        scans.append(collection)
+        if broken == "making" and engine.fails:
+            raise engine.fails
+        return scan(collection, index)
+
+    monkeypatch.setattr(store, "section_starts", count)
+    outlines = KnownOutlines(engine, store, DatabaseThreads(), clock=lambda: now[0])
+
+    async def get() -> int:
+        return len((await outlines.get(store.collections()[0])).examples)
+
+    engine.fails = StoreUnavailable("away")
+    untested = {"trying": 2, "making": 0}[broken]
+    assert [await get(), await get()] == [untested] * 2 and len(scans) == 1
+    store.publish("docs")  # another index
+    assert await get() == untested and len(scans) == 2
+    engine.fails = None
+    assert await get() == untested and len(scans) == 2
+    now[0] += RETRY_S
+    assert [await get(), await get()] == [1, 1] and len(scans) == 3
 
 
 def test_collection_is_shown_without_examples_if_none_can_be_made(new_client, store, monkeypatch):
