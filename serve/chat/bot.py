@@ -89,7 +89,10 @@ class ChatBot(Generic[M]):
             log.error("the bot failed", exc_info=error)
 
     async def _answer(self, taken: TakenMessage, began: asyncio.Event, *, again: bool = False) -> None:
-        """Answer a message completely; an undelivered answer is left to the next process."""
+        """Answer a message completely; an undelivered answer is left to the next process.
+
+        A message that a bug prevents from being answered is closed, because the next attempt would fail too.
+        """
         try:
             channel = self._channel_of(taken.asked.team)
             elsewhere = again and not taken.first and channel and await channel.replied(taken.asked)
@@ -100,16 +103,30 @@ class ChatBot(Generic[M]):
             return
         except ChannelRefused as error:
             log.error("a message was not answered: %s", error)
+        except Exception as error:
+            log.error("a message was not answered, because the bot failed", exc_info=error)
         finally:
             began.set()
         self._inbox.close(taken.asked)
 
     async def _reply(self, channel: Channel[M], taken: TakenMessage, began: asyncio.Event) -> None:
-        """Acknowledge the question at once, then show the service's events."""
+        """Answer the question, or show that the bot failed: the reader must not wait forever."""
         asked = taken.asked
         view = AnswerView(channel.render, self._collection(asked), asked.language)
         show = view.messages if asked.question else lambda: channel.render(Reply(HELP))
         live = LiveAnswer(channel, asked, show, taken.first)
+        try:
+            await self._show(taken, began, view, live)
+        except (OSError, ChannelRefused):
+            raise
+        except Exception as error:
+            log.error("the bot failed", exc_info=error)
+            failure = Reply(language=asked.language, failure=say_beside("failed", asked.language))
+            await live.finish(lambda: channel.render(failure))
+
+    async def _show(self, taken: TakenMessage, began: asyncio.Event, view: AnswerView[M], live: LiveAnswer[M]) -> None:
+        """Acknowledge the question at once, then show the service's events."""
+        asked = taken.asked
         await live.begin()
         self._inbox.note(asked, live.first)
         began.set()
@@ -118,7 +135,7 @@ class ChatBot(Generic[M]):
         elif asked.question:
             try:
                 await self._ask(asked, view, live)
-            except Exception as error:  # a bug of ours: the reader must not wait forever
+            except Exception as error:  # a bug of ours, after which the text so far is still shown
                 log.error("the bot failed", exc_info=error)
                 view.fail(say_beside("failed", asked.language))
         await live.finish()

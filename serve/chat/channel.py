@@ -108,11 +108,15 @@ class LiveAnswer(Generic[M]):
         """Signal that there is something new to show."""
         self._change.set()
 
-    async def finish(self) -> None:
-        """Show the final state, however long it has to wait. Raises the errors of Channel.write."""
+    async def finish(self, show: Callable[[], list[M]] | None = None) -> None:
+        """Show the final state, or `show` instead of it, however long it has to wait.
+
+        Raises the errors of Channel.write.
+        """
         async with self._writing:  # let a started write finish: it may have reached the platform
             if self._follower:
                 self._follower.cancel()
+        self._show = show or self._show
         await self._bring_up_to_date()
         while len(self._posted) > len(self._show()) and not self._gone:
             with contextlib.suppress(ChannelRefused):
@@ -126,11 +130,10 @@ class LiveAnswer(Generic[M]):
             try:
                 async with self._writing:
                     await self._bring_up_to_date()
-            except (
-                ChannelRefused,
-                OSError,
-            ) as error:  # the next change may succeed; the final state is tried in any case
+            except (ChannelRefused, OSError) as error:  # the next change may succeed; the final state is always tried
                 log.warning("an edit failed: %s", error)
+            except Exception as error:
+                log.error("an edit failed", exc_info=error)
 
     async def _bring_up_to_date(self) -> None:
         """Edit the messages that differ from `show`, and post the missing ones."""

@@ -7,6 +7,7 @@ from kit.scripted_server import Raw, ScriptedServer
 from kit.slack_bot import answer, citation, stream
 
 from pipelines.service_client import ServiceClient
+from pipelines.text.languages import say_beside
 from serve.chat.bot import ChatBot
 from serve.chat.channel import ChannelRefused, MessageGone, WritingTurns
 from serve.chat.inbox import Inbox
@@ -97,6 +98,45 @@ def test_refused_note_is_final_and_an_undelivered_one_is_left_for_later(tmp_path
         asyncio.run(answered(PinBoard(refuses), service, folder=tmp_path))
     (file,) = tmp_path.glob("*.json")
     assert file.read_text().startswith(left)
+
+
+class BrokenBoard(PinBoard):
+    """A platform with a bug: `broken` fails, a method of PinBoard, for an answer's text if it renders."""
+
+    def __init__(self, broken):
+        super().__init__()
+        self.broken = broken
+
+    def render(self, reply):
+        if self.broken == "render" and "So." in reply.text:
+            raise KeyError("blocks")
+        return super().render(reply)
+
+    async def write(self, asked, part, message, id=""):
+        if self.broken == "first write" and not self.written:
+            self.broken = ""
+            raise KeyError("ts")
+        return await super().write(asked, part, message, id)
+
+    async def replied(self, asked):
+        raise AssertionError("no such field")
+
+
+@pytest.mark.parametrize("broken", ["render", "first write"])
+def test_bug_of_a_channel_is_shown_to_the_reader_and_closes_the_message(tmp_path, broken):
+    with served(stream(answer("So."))) as service:
+        notes = asyncio.run(answered(BrokenBoard(broken), service, folder=tmp_path))
+    assert notes == [say_beside("failed", "en")]
+    (file,) = tmp_path.glob("*.json")
+    assert file.read_text() == "{}"
+
+
+def test_bug_before_the_first_note_closes_the_message(tmp_path):
+    with served(stream(answer("So."))) as service:
+        assert asyncio.run(answered(BrokenBoard("replied"), service, folder=tmp_path, again=True)) == []
+        assert Inbox(tmp_path).take(ASKED) is None
+    (file,) = tmp_path.glob("*.json")
+    assert file.read_text() == "{}"
 
 
 def test_rating_names_no_person_and_returns_its_outcome(monkeypatch):
