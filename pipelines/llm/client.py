@@ -56,7 +56,8 @@ class LLMSettings(BaseModel):
 
     context_window: Annotated[int, Field(ge=256)] = 8192
     context_share: Annotated[float, Field(gt=0, le=1)] = 0.5
-    # 300 tokens at 60 per second: five passages of 40 words. Above 1,000 per second the window is the limit.
+    # At 60 tokens per second, 300 tokens: about five passages of 40 words (some 60 tokens each). Above 1,000 tokens per
+    # second the window is the limit.
     context_seconds: Annotated[float, Field(ge=0)] = 5.0
     max_tokens: Annotated[int, Field(ge=1)] = 1024
     longest_reply: Annotated[int, Field(ge=1)] = 64_000  # 16,000 tokens of English: the maximum for many models
