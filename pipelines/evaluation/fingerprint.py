@@ -4,10 +4,14 @@ That is the questions, the index, the configuration, its models and the code. Re
 package; knows no database and no engine.
 """
 
+import ast
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 import pipelines
 from pipelines.answering.settings import AnswerSettings, flatten
@@ -24,6 +28,7 @@ CODE = (
     "answering/**/*.py", "answering/**/*.yaml", "store/chunks.py", "store/indexes.py", "store/search.sql",
     "evaluation/evaluator.py", "evaluation/metrics.py", "evaluation/answer_scores.py",
 )  # fmt: skip
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # nodes that may have a docstring
 
 
 def evaluation_fingerprint(
@@ -48,7 +53,7 @@ def evaluation_fingerprint(
         **({"verified": verified} if verified else {}),
         "configuration": public_settings(settings),
         "models": {name: _file_states(path) for name, path in _local_models(settings)},
-        "code": digest(*(path.read_bytes() for path in code_files())),
+        "code": digest(*(meaning_of(path.suffix, path.read_text("utf-8")) for path in code_files())),
     }
     return digest(json.dumps(decides, sort_keys=True))
 
@@ -63,6 +68,40 @@ def code_files() -> list[Path]:
     """Return the files that match CODE."""
     folder = Path(pipelines.__path__[0])
     return sorted({path for pattern in CODE for path in folder.glob(pattern)})
+
+
+def meaning_of(suffix: str, text: str) -> str:
+    """Return the text of a Python, YAML or SQL file without the parts that change no answer.
+
+    Those are comments, docstrings and layout. The result is the same on every version of Python.
+    """
+    match suffix:
+        case ".py":
+            return json.dumps(_nested(ast.parse(text)))
+        case ".yaml":
+            return repr(yaml.safe_load(text))
+        case ".sql":
+            return re.sub(r"^--(?! name: ).*\n", "", text, flags=re.MULTILINE)
+    return text
+
+
+def _nested(node: Any) -> Any:
+    """Return a syntax tree as lists, without positions, docstrings and empty fields.
+
+    `ast.dump` and `ast.unparse` differ between versions of Python. Python 3.12 also adds empty text to some f-strings,
+    which is left out here.
+    """
+    if isinstance(node, list):
+        return [_nested(one) for one in node]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = dict(ast.iter_fields(node))
+    if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        fields["body"] = node.body[1:]
+    if isinstance(node, ast.JoinedStr):
+        fields["values"] = [part for part in node.values if not (isinstance(part, ast.Constant) and part.value == "")]
+    kept = {name: value for name, value in fields.items() if value is not None and value != []}
+    return [type(node).__name__, *([name, _nested(value)] for name, value in kept.items())]
 
 
 def _without_keys(value: Any) -> Any:

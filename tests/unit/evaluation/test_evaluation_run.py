@@ -17,14 +17,14 @@ from pipelines.answering.settings import AnswerSettings, change
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, hit_sources, is_complete, is_settled
-from pipelines.evaluation.fingerprint import CODE, code_files, public_settings
+from pipelines.evaluation.fingerprint import CODE, code_files, meaning_of, public_settings
 from pipelines.evaluation.fingerprint import evaluation_fingerprint as fingerprint
 from pipelines.evaluation.judging.judge import Judge
 from pipelines.evaluation.metrics import METRICS, Metric
 from pipelines.evaluation.result_text import as_text
 from pipelines.evaluation.statistics import NothingToScore
 from pipelines.lexical import LexicalIndex
-from pipelines.records import Answer, Index, IndexSettings
+from pipelines.records import Answer, Index, IndexSettings, digest
 from pipelines.store import EvaluatedQuestion, Judgement
 
 BASE = "https://d.test/"
@@ -102,7 +102,7 @@ def test_failed_question_is_an_error_and_not_part_of_any_mean(engine, store):
     good = Evaluator(engine, PLAN).ask(EXAMPLES)
     store.away = True
     failed = Evaluator(engine, PLAN).ask(EXAMPLES[2:])
-    assert failed[0].error == "StoreUnavailable: the database is away" and not is_complete(failed[0])
+    assert failed[0].error == "StoreUnavailable: the database can't be reached" and not is_complete(failed[0])
     result = results.summarise(EXAMPLES, by_id([*good[:2], *failed]), PLAN)
     assert (result["num_questions"], result["num_errors"]) == (3, 1)
     assert result["retrieval_score"]["1"] == 1
@@ -320,6 +320,54 @@ def test_answering_code_is_part_of_the_fingerprint():
     parts = [*(folder / "answering").rglob("*.*"), *(folder / "llm").glob("*.*")]
     answering = {path.relative_to(folder).as_posix() for path in parts if path.suffix != ".pyc"}
     assert named > answering | {"lexical/query.py", "llm/client.py", "store/search.sql", "evaluation/metrics.py"}
+
+
+SOURCE = '''"""A module."""
+
+class Scale(Base):
+    """A scale."""
+
+    def of(self, *, most: int = 0, **more) -> str:
+        """Return it."""
+        # A comment.
+        return f"{most!r:>{more['w']}}{{x" if most else u"none"
+
+    async def nothing(self) -> None:
+        """Do nothing."""
+'''
+BARE = """class Scale(Base):
+    def of(self, *, most: int = 0,
+           **more) -> str: return f'{most!r:>{more["w"]}}{{x' if most else u'none'
+    async def nothing(self) -> None: 'x'
+"""
+
+
+def test_prose_in_code_keeps_the_fingerprint():
+    assert meaning_of(".py", SOURCE) == meaning_of(".py", BARE)
+    assert meaning_of(".yaml", "# Words.\na: [x, 'y']\n") == meaning_of(".yaml", "a:\n  - x\n  - y # or z\n")
+    assert meaning_of(".sql", "-- Words.\n-- name: a\nselect 1\n") == meaning_of(".sql", "-- name: a\nselect 1\n")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "old", "new"),
+    [
+        (".py", SOURCE, "most: int = 0", "most: int = 1"),
+        (".py", SOURCE, "none", "None"),
+        (".py", SOURCE, "async def", "def"),
+        (".py", "x = None", "None", "..."),
+        (".py", "x = 1", "1", "'1'"),
+        (".yaml", "a: x", "x", "y"),
+        (".sql", "-- name: a\nselect 1\n", "1", "2"),
+        (".sql", "-- name: a\nselect 1\n", "name: a", "name: b"),
+    ],
+)
+def test_change_of_code_changes_the_fingerprint(suffix, text, old, new):
+    assert meaning_of(suffix, text) != meaning_of(suffix, text.replace(old, new, 1))
+
+
+def test_code_has_the_same_digest_on_every_python():
+    """Python 3.11, 3.12 and 3.13 gave this value when it was written."""
+    assert digest(meaning_of(".py", SOURCE)) == "1953e4d7e859ee2875d0d3473b90fc1e"
 
 
 def test_no_key_is_written_to_disk():
