@@ -230,7 +230,7 @@ class ReindexRun:
         if base is not None and base == live and not publish.changes_anything(self.store, self.run, base, delete):
             return Outcome.DONE
         if not self.store.leaves_text(name, self.run, base.id if base else None, delete):
-            self.log.warn(f"no page holds text to cite: nothing is published. {self._why_nothing(pages)}")
+            self.log.warn(f"no page has text to cite: nothing is published. {self._why_nothing(pages)}")
             if compared:
                 self.log.warn(f"index {compared.id} stays as it is; `raydex drop {name}` deletes the whole collection")
             return Outcome.NOTHING_INDEXED

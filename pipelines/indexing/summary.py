@@ -82,7 +82,7 @@ def describe_layouts(layouts: Mapping[str, Mapping[str, Any]]) -> list[str]:
             for text, count in list(zip(texts, counts, strict=True))[:SHOWN]
         )
         more = f" and {len(texts) - SHOWN:,} more" if len(texts) > SHOWN else ""
-        lines.append(f"{site}: left out, for it repeats on most of {layout['pages']:,} pages: {shown}{more}")
+        lines.append(f"{site}: left out because it repeats on most of {layout['pages']:,} pages: {shown}{more}")
     return lines
 
 

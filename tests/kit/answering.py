@@ -185,7 +185,7 @@ class MemoryStore:
 
     def _reach(self) -> None:
         if self.away:
-            raise StoreUnavailable("the database is away")
+            raise StoreUnavailable("the database can't be reached")
 
 
 class MemorySnapshot:

@@ -254,13 +254,13 @@ class FakeStore:
 
     def _reach(self) -> None:
         if self.away:
-            raise StoreUnavailable("the database is away")
+            raise StoreUnavailable("the database can't be reached")
 
     def conversation(
         self, id: str, most: int = 5, key_name: str = "", among: Sequence[str] | None = None
     ) -> list[PastTurn]:
         if self.conversations_away:
-            raise StoreUnavailable("the database is away")
+            raise StoreUnavailable("the database can't be reached")
         turns = [turn for turn in self.turns.get(id, []) if among is None or turn.id in among]
         return turns[-most:]
 

@@ -127,7 +127,7 @@ class Child:
         code = process.poll() if process is not None else None
         self.close()
         if code in (None, -signal.SIGALRM, -signal.SIGPROF):
-            return ChildTimeout(f"no result within {timeout_s:g} s of processor time")
+            return ChildTimeout(f"no result within {timeout_s:g} s of CPU time")
         return ChildCrash(f"the process died ({_reason(code or 0)})")
 
 

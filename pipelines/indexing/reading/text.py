@@ -24,7 +24,7 @@ _META_WITHIN = 8192  # browsers read 1,024 bytes; themes with inline styles decl
 _DETECT_WITHIN = 65536  # bytes; enough letters to distinguish encodings within some tens of milliseconds
 _BAD_SHARE = 0.02  # tolerated share of undecodable characters; truncated pages end with one
 
-NEEDS_JAVASCRIPT = "it holds no text without JavaScript"  # reason of an UnreadablePage that JavaScript would fill
+NEEDS_JAVASCRIPT = "it has no text without JavaScript"  # reason of an UnreadablePage that JavaScript would fill
 TOO_SLOW = "reading it takes too long"  # reason of an UnreadablePage that exceeded its time limit
 LINE_BREAK = "\u2028"  # stands for <br> until a paragraph is written
 

@@ -74,4 +74,4 @@ def translate_errors() -> Iterator[None]:
     except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
         raise TransactionConflict(f"transactions were in each other's way: {error}; try again") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise StoreUnavailable(f"the database is away: {error}") from error
+        raise StoreUnavailable(f"the database can't be reached: {error}") from error

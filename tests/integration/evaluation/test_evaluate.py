@@ -90,7 +90,7 @@ def test_evaluation_resumes_where_it_stopped(job: Job, store: Store, monkeypatch
 
     def stopped(self: Store, evaluation: int, rows: Any) -> None:
         if next(calls) == 4:
-            raise StoreUnavailable("the database is away")
+            raise StoreUnavailable("the database can't be reached")
         record(self, evaluation, rows)
 
     monkeypatch.setattr(Store, "record_evaluated_questions", stopped)

@@ -53,7 +53,7 @@ def test_page_that_timed_out_is_retried_alone_with_more_time(jobs, folder, monke
         done = jobs.reindex("--retry-failed")
     finally:
         object.__setattr__(formats.HTML, "timeout_s", formats.TIMEOUT_S)
-    assert failed.summary["failures"][0]["error"].endswith("0.1 s of processor time: reading it takes too long")
+    assert failed.summary["failures"][0]["error"].endswith("0.1 s of CPU time: reading it takes too long")
     assert done.summary["pages"].items() >= {"failed": 0, "indexed": 13}.items()
 
 

@@ -38,7 +38,7 @@ def test_first_run_without_text_fails(jobs, folder, store: Store):
     for more in ([], ["--no-publish"]):
         failed = jobs.reindex(*more)
         assert (failed.code, failed.summary["index"], failed.summary["published"]) == (1, None, False)
-        assert "no page holds text to cite: nothing is published. Pages seen: 12 (12 only with links" in failed.messages
+        assert "no page has text to cite: nothing is published. Pages seen: 12 (12 only with links" in failed.messages
         assert store.status("docs")["indexes"] == []
 
 

@@ -153,7 +153,7 @@ def test_pages_filled_by_scripts_are_a_warning_and_listings_are_counted(jobs, fo
     assert (done.summary["pages"]["failed"], done.summary["pages"]["listings"]) == (2, 1)
     assert not [text for text in jobs.texts().values() if "JavaScript" in text or "p01" in text]
     failures = jobs.verb("status").summary["collections"]["docs"]["failures"]
-    assert failures[0]["error"].endswith("it holds no text without JavaScript")
+    assert failures[0]["error"].endswith("it has no text without JavaScript")
 
 
 # ---------------------------------------------------------------------------------------------- sites

@@ -353,7 +353,7 @@ def test_service_that_stops_midway_keeps_its_partial_text(slack, bot, engine):
 
 
 def test_busy_service_is_asked_again(slack, bot, engine):
-    engine.fails = StoreUnavailable("the database is away")
+    engine.fails = StoreUnavailable("the database can't be reached")
     ts = slack.say("How?")
     slack.wait_for(lambda: engine.asks)
     engine.fails = None

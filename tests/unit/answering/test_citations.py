@@ -16,7 +16,7 @@ from pipelines.answering.writing.citations import count_claims, first_support, m
 from pipelines.answering.writing.stages.text import TextReader
 from pipelines.records import Citation, Claims, Hit, Reason
 
-NO_SOURCE = "No source could be confirmed for this. The closest that was found:"
+NO_SOURCE = "No source could be confirmed for this. Closest matches:"
 
 CSV = make_hit(
     "https://d.test/data#csv", "To load comma separated files, call read_csv with a path. It streams blocks.", ("Data",)

@@ -187,7 +187,7 @@ def test_quotes_replace_a_model_that_misses_the_answer_in_good_passages(make: Ma
 def test_model_that_does_not_know_names_the_closest_sources(make: Make, refusal: str) -> None:
     engine = make(None, Says(refusal, " But from memory it is 5."))
     answer = engine.query("topic 1 datasets?", mode="context_only", context=("One topic.", "Two."))
-    assert not answer.known and answer.text == f"{UNKNOWN} The closest that it holds: [1] [2]"
+    assert not answer.known and answer.text == f"{UNKNOWN} Closest matches: [1] [2]"
     assert [one.n for one in answer.citations] == [1, 2] and answer.also_found == (), "they are named once"
     answer = engine.query("How do I bake bread?", mode="context_only", context=("One topic.", "Two."))
     assert not answer.known and answer.text == UNKNOWN and answer.citations == answer.also_found == ()

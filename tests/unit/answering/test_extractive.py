@@ -120,7 +120,7 @@ def test_results_that_hardly_answer_say_so() -> None:
     [
         ("How do I bake sourdough bread?", (CSV, TUNE), UNKNOWN),
         ("what is it?", (CSV,), UNKNOWN),
-        ("How do photographs load slides?", (CSV, CSV, TUNE), f"{UNKNOWN} The closest that it holds: [1] [3]"),
+        ("How do photographs load slides?", (CSV, CSV, TUNE), f"{UNKNOWN} Closest matches: [1] [3]"),
         ("anything", (), UNKNOWN),
     ],
 )

@@ -23,7 +23,7 @@ from pipelines.llm.errors import LLMEmpty
 from pipelines.records import Form
 from pipelines.store import ModelTrial
 
-IN_SHORT = "**In short, as the language model says it:**"
+IN_SHORT = "**In short, according to the language model:**"
 
 CODE = "```python\nds = data.read_csv('iris.csv')\n```"
 CSV = make_hit(

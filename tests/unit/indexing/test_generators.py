@@ -28,9 +28,12 @@ def test_every_generator_that_changes_pages_has_a_golden_page():
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"name": "ExDoc", "mark": "exdoc"}, r"'mark'.* \(its keys are name, marks, main, .*, publishes; those of "),
-        ({"marks": "exdoc"}, r"'name' \(its keys are name, "),
-        ({"name": "ExDoc", "publishes": {"config": "mix.exs"}}, r"'config'.*; those of publishes configs, folders, "),
+        (
+            {"name": "ExDoc", "mark": "exdoc"},
+            r"'mark'.* \(allowed keys: name, marks, main, .*, publishes; in publishes: ",
+        ),
+        ({"marks": "exdoc"}, r"'name' \(allowed keys: name, "),
+        ({"name": "ExDoc", "publishes": {"config": "mix.exs"}}, r"'config'.*; in publishes: configs, folders, "),
         ({"name": "ExDoc", "hidden": "#summary..list"}, r"hidden: '#summary..list' is not a CSS selector: "),
     ],
     ids=["unknown key", "no name", "unknown key of sources", "bad selector"],

@@ -122,7 +122,7 @@ def test_report_shows_on_how_many_pages_each_line_appears():
     bare = [page(n, f"<div><h1>Topic {n}</h1><p>Words about topic {n}.</p></div>") for n in range(20, 24)]
     layouts = Layouts((("http://acme.test", learn_layout(site(20) + bare)),))
     [line] = describe_layouts(layouts.as_json())
-    assert line.startswith('http://acme.test: left out, for it repeats on most of 24 pages: "')
+    assert line.startswith('http://acme.test: left out because it repeats on most of 24 pages: "')
     assert '" (on 20)' in line and "(on 24)" not in line
     stored = layouts.as_json()["http://acme.test"]
     del stored["counts"]  # as the previous version stored it

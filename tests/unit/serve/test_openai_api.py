@@ -290,14 +290,14 @@ def test_picture_without_words_is_no_question_even_after_one(client: openai.Open
 
 
 def test_unreachable_service_is_an_internal_server_error_with_retry_after(client, service):
-    service.engine.fails = StoreUnavailable("the database is away")
+    service.engine.fails = StoreUnavailable("the database can't be reached")
     with pytest.raises(openai.InternalServerError) as caught:
         chat(client)
     assert caught.value.status_code == 503 and int(caught.value.response.headers["retry-after"]) > 0
 
 
 def test_stream_that_fails_midway_raises(client: openai.OpenAI, service: Service) -> None:
-    service.engine.fails_midway = StoreUnavailable("the database is away")
+    service.engine.fails_midway = StoreUnavailable("the database can't be reached")
     with pytest.raises(openai.APIError, match="away"):
         list(chat(client, stream=True))
 

@@ -29,7 +29,7 @@ ERRORS = [
     NoSuchIndex("index 7 was pruned"),
     ModelNotReady("all-MiniLM-L6-v2"),
     IndexLoading("docs"),
-    StoreUnavailable("the database is away: connection refused"),
+    StoreUnavailable("the database can't be reached: connection refused"),
     StepUnavailable("the retriever did not answer in time"),
     UnknownMode("poem", ("compact", "refine")),
     ModeNeedsModel("generation", ("compact",)),

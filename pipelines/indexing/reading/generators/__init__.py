@@ -39,7 +39,7 @@ def generator_of(table: str, keys: dict[str, Any], module: ModuleType | None = N
             sources = partial(Publishing(**given).sources, keys.get("name", ""))
         return Generator(**keys, rewrite=rewrite, sources=sources)
     except TypeError as error:
-        raise WrongTable(f"{table}: {error} (its keys are {_KEYS}; those of publishes {_PUBLISHES})") from error
+        raise WrongTable(f"{table}: {error} (allowed keys: {_KEYS}; in publishes: {_PUBLISHES})") from error
 
 
 def _frozen(value: Any) -> Any:
