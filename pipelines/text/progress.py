@@ -66,7 +66,8 @@ class WorkPace:
 
 def describe_seconds(seconds: float) -> str:
     """Return a duration in everyday form: "40 s", "3 min", "2 h 10 min"."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
+    whole = max(1, round(seconds))
+    if whole < 100:
+        return f"{whole} s"
+    hours, minutes = divmod(round(whole / 60), 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"

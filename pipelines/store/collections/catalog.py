@@ -33,10 +33,10 @@ def copy_name(collection: str, fingerprint: str) -> str:
 
 
 class NoSuchCollection(LookupError):
-    """There is no collection with that name; the message lists `names` and suggests a similar one."""
+    """There is no collection with that name; the message lists `names` without copies, and suggests a similar one."""
 
     def __init__(self, collection: str, names: Iterable[str]) -> None:
-        names = list(names)
+        names = [name for name in names if not is_copy(name)]
         near = nearest(collection, names)
         meant = f"; did you mean {near}?" if near else ""
         super().__init__(f"there is no collection {collection!r}; there are: {', '.join(names) or 'none'}{meant}")
@@ -60,7 +60,7 @@ class Catalog(Database):
         """Return a collection's row, as in `collections`. Raises NoSuchCollection."""
         rows = {row["name"]: row for row in self.collections()}
         if collection not in rows:
-            raise NoSuchCollection(collection, (name for name in rows if not is_copy(name)))
+            raise NoSuchCollection(collection, rows)
         return rows[collection]
 
     def find_run(self, run: int) -> DictRow:

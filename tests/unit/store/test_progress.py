@@ -81,3 +81,8 @@ def test_no_time_is_estimated_too_early_and_none_is_left_at_the_end():
 )
 def test_durations_are_formatted_for_people(seconds, words):
     assert describe_seconds(seconds) == words
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(99.4, "99 s"), (99.6, "2 min"), (100, "2 min")])
+def test_rounding_does_not_change_the_unit_back(seconds, words):
+    assert describe_seconds(seconds) == words
