@@ -26,10 +26,11 @@ from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE, AnswerSettings, change
+from pipelines.answering.synthesis.modes import RESEARCH
 from pipelines.answering.writing.closest import describe_found, name_section
 from pipelines.answering.writing.stages.text import CodePiece, Piece, Statement, TextReader
 from pipelines.files.services import find_services
-from pipelines.llm.session import LOADING, READING, Status
+from pipelines.llm.session import LOADING, OPENING, READING, SEARCHING, Status
 from pipelines.page.stored import readable_text
 from pipelines.records import Answer
 from pipelines.service_client import AskFailed, ServiceClient
@@ -43,6 +44,8 @@ MOST_HITS = 100
 PATIENCE_S = 60.0
 PROBE_TIMEOUT_S = 1.0
 WORTH_SAYING_S = 2.0  # a shorter wait needs no message
+
+LOOKS = {SEARCHING: "searching for", OPENING: "reading"}
 
 Tell = Callable[[str, Mapping[str, Any]], None]
 """Called with the name and the data of each event of the stream: `hits`, `status`, `delta`."""
@@ -65,6 +68,9 @@ def run(
     follow: Annotated[
         bool, Parameter(help="print the hits, the model's progress and each sentence, with timestamps in seconds")
     ] = False,
+    research: Annotated[
+        bool, Parameter(help="let the language model search again and read pages before it answers (slower)")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     asked = " ".join(words)
@@ -74,6 +80,7 @@ def run(
     language = locale_language()
     question = {"question": asked, "collection": collection, "k": k}
     question |= {"language": language} if language else {}
+    question |= {"mode": RESEARCH} if research else {}
     tell = Follower() if follow else say_status
     if url := url or running_service():
         say(f"asking the service at {url}")
@@ -194,6 +201,8 @@ def describe(status: Mapping[str, Any]) -> str:
     """Return a status in words."""
     if status["stage"] == LOADING:
         return "loading the index"
+    if status["stage"] in LOOKS:
+        return f"{LOOKS[status['stage']]} “{status.get('about', '')}”"
     if status["stage"] != READING:
         return f"{status['agent']} is {status['stage']}"
     wait = f", about {status['seconds']:.0f} s" if status["seconds"] is not None else ""

@@ -4,25 +4,29 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypedDict
 
 from pipelines.answering import optional
 from pipelines.answering.conversation.notes import make_notes, note_search
 from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewriter
+from pipelines.answering.events import Send
 from pipelines.answering.finding import HitFinder
 from pipelines.answering.forms import ChosenForm, FormFinder
 from pipelines.answering.grounding.dates import SourceDates
 from pipelines.answering.grounding.subject import subject_first
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker
+from pipelines.answering.research.researcher import Researcher
 from pipelines.answering.retrieval.interface import AsyncRetriever
 from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
+from pipelines.answering.retrieval.neighbours import EXTRA
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.routing.router import FixedRouter, Router
-from pipelines.answering.synthesis.base import Task
-from pipelines.answering.synthesis.modes import NO_TEXT, uses_retrieval
+from pipelines.answering.synthesis.base import DEFAULT_MODE, Task
+from pipelines.answering.synthesis.modes import NO_TEXT, RESEARCH, uses_retrieval
 from pipelines.answering.trace import Trace
 from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.answering.verified.pinned import PinnedFinder
@@ -65,10 +69,14 @@ class Answerers:
         self._verified, self._forms = steps.get("verified"), steps.get("forms")
         rewriter, reranker, pinned = steps.get("rewriter"), steps.get("reranker"), steps.get("pinned")
         self._finder = HitFinder(retriever, rewriter, reranker, settings, pinned)
+        self._researcher = Researcher(self._finder, settings.rounds, settings.rounds_s)
 
-    async def take(self, reading: Reading, trace: Trace) -> Draft:
-        """Return the draft of the answer. Raises TemplateError and the errors of `HitFinder.find`."""
-        for way in (self._answer_smalltalk, self._give_verified, self._retrieve):
+    async def take(self, reading: Reading, trace: Trace, tell: Send) -> Draft:
+        """Return the draft of the answer. If a model looks again, `tell` gets the first hits and what it looks for.
+
+        Raises TemplateError and the errors of `HitFinder.find`.
+        """
+        for way in (self._answer_smalltalk, self._give_verified, partial(self._retrieve, tell=tell)):
             if draft := await way(reading, trace):
                 return draft
         return await self._use_given(reading, trace)
@@ -115,7 +123,7 @@ class Answerers:
             cited=cite_sections(match.text, match.hits),
         )
 
-    async def _retrieve(self, reading: Reading, trace: Trace) -> Draft | None:
+    async def _retrieve(self, reading: Reading, trace: Trace, tell: Send) -> Draft | None:
         """Answer from hits, with the agent that the router chooses.
 
         Raises TemplateError and the errors of `HitFinder.find`.
@@ -126,6 +134,12 @@ class Answerers:
         form, route = await self._choose_form(reading, route, trace)
         quoted = form in (SUMMARY, QUOTED) or self._writer.quotes(route.agent)
         retrieval = await self._finder.find(reading, trace, quoted=quoted, whole=form == FULL)
+        if reading.mode == RESEARCH and not quoted:
+            looked = await self._look_again(reading, retrieval, route, trace, tell)
+            if looked is None:
+                without = replace(reading, question=replace(reading.question, mode=None), mode=DEFAULT_MODE)
+                return await self._retrieve(without, trace, tell)
+            retrieval = looked
         about = "" if reading.page.focus else reading.about
         hits, found = subject_first(about, retrieval.hits)
         retrieval, astray = replace(retrieval, hits=hits), "" if found else about
@@ -135,6 +149,18 @@ class Answerers:
         task = replace(_task(reading, retrieval), form=form)
         task = await self._writer.prepare(task, route.agent, trace)
         return Draft(replace(retrieval, hits=task.hits), route, notes, task, astray=astray)
+
+    async def _look_again(
+        self, reading: Reading, retrieval: Retrieval, route: Route, trace: Trace, tell: Send
+    ) -> Retrieval | None:
+        """Return what was found with what a model finds beyond it, None if it can't look again."""
+        agent = self._writer.researching(route.agent)
+        if agent is None:
+            trace.mark_degraded(RESEARCH)
+            return None
+        tell(replace(retrieval, hits=tuple(hit for hit in retrieval.hits if hit.score_kind != EXTRA)))
+        task = replace(_task(reading, retrieval), form=FULL)
+        return await self._researcher.research(reading, retrieval, task, agent, trace, tell)
 
     async def _use_given(self, reading: Reading, trace: Trace) -> Draft:
         """Answer from the texts that came with the question, which may be none. Raises TemplateError."""
@@ -151,7 +177,11 @@ class Answerers:
 
     async def _choose_form(self, reading: Reading, route: Route, trace: Trace) -> tuple[Form, Route]:
         """Return the answer's form, and the route with the reason for it; WRITTEN if the reader names a mode."""
-        if self._forms is None or reading.question.mode or self._writer.quotes(route.agent):
+        if self._writer.quotes(route.agent):
+            return WRITTEN, route
+        if reading.mode == RESEARCH:
+            return FULL, route
+        if self._forms is None or reading.question.mode:
             return WRITTEN, route
         finding = self._forms.find(route.agent, reading.question.collection)
         chosen = await optional.run(trace, "form", finding, ChosenForm())

@@ -97,7 +97,7 @@ class QueryEngine:
             with tracing.span("read"):
                 reading = await self._reader.read(question, mode, trace, send)
             with tracing.span("find"):
-                draft = await self._answerers.take(reading, trace)
+                draft = await self._answerers.take(reading, trace, send)
             send(draft.retrieval)
             with tracing.span("write"):
                 written = await self._writer.write(draft, trace, send)

@@ -68,6 +68,8 @@ def make_engine(
             longest_question=settings.longest_question,
             pages_first=settings.retrieval.pages_first,
             max_per_page=settings.retrieval.max_per_page,
+            rounds=settings.retrieval.rounds,
+            rounds_s=settings.retrieval.rounds_s,
         ),
     )
 

@@ -11,10 +11,11 @@ from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewrite, Rewriter
 from pipelines.answering.grounding.answerable import is_likely
 from pipelines.answering.grounding.words import content_words, words_of
+from pipelines.answering.hits import passes
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
-from pipelines.answering.retrieval.neighbours import EXTRA, other_sections
+from pipelines.answering.retrieval.neighbours import EXTRA, as_section, by_section, other_sections
 from pipelines.answering.retrieval.ranking.fusion import spread_pages, take_diverse
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.trace import Trace
@@ -22,6 +23,7 @@ from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 
+READ = "read"  # the kind of score of a section of a page that a model read
 QUOTED_AROUND = 2  # chunks of the section on each side of a hit that may be quoted with it
 # A capable model gets up to SECTIONS sections from MOST_FOUND hits, with WHOLE chunks on each side of a hit. Chosen by
 # hand: of 39 bad answers that a capable model wrote from five chunks, 25 lacked another chunk of a page in the prompt.
@@ -75,6 +77,33 @@ class HitFinder:
             retrieval = replace(retrieval, hits=await asyncio.to_thread(_one_of_each_section, retrieval.hits))
         taken = await self._pin(self._take(retrieval, reading, k, quoted), reading, k, trace)
         return await asyncio.to_thread(_with_more, taken, retrieval.hits) if whole else taken
+
+    async def find_more(self, query: str, reading: Reading, k: int, trace: Trace) -> tuple[Hit, ...]:
+        """Return the `k` best sections for another `query`, from where the question itself may be answered from.
+
+        Raises as `find`.
+        """
+        question = reading.question
+        search = Search((query,), question.collection, 2 * k, question.filters, neighbours=WHOLE)
+        found = await self._rerank(await self._retriever.aretrieve(search), trace)
+        for leg in found.degraded:
+            trace.mark_degraded(leg)
+        return (await asyncio.to_thread(_one_of_each_section, found.hits))[:k]
+
+    async def read_page(self, url: str, reading: Reading) -> tuple[Hit, ...]:
+        """Return the sections of the page at `url`; none if the question may not be answered from such a page.
+
+        Raises as `find`.
+        """
+        question = reading.question
+        place = await self._retriever.aplace(url, question.collection)
+        if place is None:
+            return ()
+        search = Search((reading.standalone,), question.collection, 2, pages=2, place=place, focus="whole")
+        found = await self._retriever.aretrieve(search)
+        parts = by_section([hit for hit in found.pages if hit.url == place.url and passes(hit, question.filters)])
+        overlap = found.index.settings.chunk_overlap
+        return tuple(replace(as_section(part, overlap), score_kind=READ) for part in parts)
 
     async def _retrieve(self, search: Search, parts: Sequence[str]) -> Retrieval:
         """Return the hits of a search, interleaved with the hits of each of its `parts`."""

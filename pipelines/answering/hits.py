@@ -1,7 +1,7 @@
-"""Formats hits for readers and models: heading, snippet, full text."""
+"""Formats hits for readers and models (heading, snippet, full text), and applies filters to them."""
 
 from pipelines.page.stored import plain_text
-from pipelines.records import Hit
+from pipelines.records import Filters, Hit
 
 SNIPPET = 300  # characters: readable at a glance; the hit contains the whole text
 
@@ -20,6 +20,16 @@ def heading(hit: Hit) -> str:
 def own_heading(hit: Hit) -> str:
     """Return the heading of a hit's own section; without headings, the page's title or URL."""
     return (hit.headings[-1] if hit.headings else hit.title) or hit.url
+
+
+def passes(hit: Hit, filters: Filters) -> bool:
+    """Return whether `filters` keep a hit."""
+    return (
+        (not filters.tags or bool(set(filters.tags) & set(hit.tags)))
+        and filters.version in (None, hit.version)
+        and filters.language in (None, hit.language)
+        and hit.url.startswith(filters.url_prefix or "")
+    )
 
 
 def full_text(hit: Hit) -> str:

@@ -67,7 +67,8 @@ class EngineSettings:
 
     `mode` names the synthesizer and `k` is the number of hits, for questions that name none. The reranker gets `depth`
     hits. With `pages_first`, the hits come from as many pages as possible. At most `max_per_page` hits come from one
-    page (0: no limit). `longest_question` is in characters.
+    page (0: no limit). `longest_question` is in characters. In the mode "research", a model looks again in at most
+    `rounds` rounds, for at most `rounds_s` seconds.
     """
 
     mode: str = "compact"
@@ -76,6 +77,8 @@ class EngineSettings:
     pages_first: bool = Fusion().pages_first
     max_per_page: int = 0
     longest_question: int = 8_000
+    rounds: int = 4  # by hand: a comparison takes one, a chain of steps two or three
+    rounds_s: float = 60.0
 
 
 def check_length(question: str, most: int) -> None:

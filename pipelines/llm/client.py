@@ -19,8 +19,9 @@ from pipelines.llm.errors import ContextTooLong, ErrorTranslator, LLMKeyRefused,
 from pipelines.llm.marks import ReplyFilter
 from pipelines.llm.pace import Stopwatch, pace_of
 from pipelines.llm.tokens import make_counter
+from pipelines.llm.tool_calls import CallReader, Tool, as_sent, offered
 from pipelines.proxies import direct_mounts
-from pipelines.records import FINISHED, Message, Usage
+from pipelines.records import FINISHED, Message, ToolCall, Usage
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -34,6 +35,7 @@ FRAMING = 8
 LONGEST_RETRYING_S = 60.0
 
 LONGEST_REFUSAL = 2_000  # maximum characters of a server's refusal quoted in an error
+NOTHING_MORE: Mapping[str, Any] = {}  # fields added to a request
 
 log = logging.getLogger(__name__)
 
@@ -77,11 +79,15 @@ USUAL = LLMSettings()
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's complete answer, never empty, with its cost and the reason why it ended (see FINISHED)."""
+    """A model's complete answer with its cost and the reason why it ended (see FINISHED).
+
+    The text is empty only if the model calls tools.
+    """
 
     text: str
     usage: Usage = Usage()
     finish_reason: str = FINISHED
+    calls: tuple[ToolCall, ...] = ()
 
 
 class LLM:
@@ -117,7 +123,15 @@ class LLM:
 
         The answer is streamed internally, because only a stream shows whether a slow model is still writing.
         """
-        completion = [item async for item in self._answer(messages, max_tokens, schema)][-1]
+        form = {"response_format": protocol.json_schema(schema)} if schema is not None else {}
+        return await self._whole(messages, max_tokens, form)
+
+    async def call(self, messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool = True) -> Completion:
+        """Return the model's whole reply, which may call `tools`; without `may_call` it is to reply in words."""
+        return await self._whole(messages, None, offered(tools, may_call))
+
+    async def _whole(self, messages: Sequence[Message], max_tokens: int | None, more: Mapping[str, Any]) -> Completion:
+        completion = [item async for item in self._answer(messages, max_tokens, more)][-1]
         assert isinstance(completion, Completion)
         return completion
 
@@ -134,11 +148,11 @@ class LLM:
         self,
         messages: Sequence[Message],
         max_tokens: int | None,
-        schema: Mapping[str, Any] | None = None,
+        more: Mapping[str, Any] = NOTHING_MORE,
         shown: bool = False,
     ) -> AsyncGenerator[str | Completion, None]:
-        request, stopwatch, thinks = self._request(messages, max_tokens, schema), Stopwatch(), self._thinks
-        reply, refused, why = ReplyFilter(protocol.joined(messages), thinks), "", ""
+        request, stopwatch, thinks = self._request(messages, max_tokens, more), Stopwatch(), self._thinks
+        reply, calls, refused, why = ReplyFilter(protocol.joined(messages), thinks), CallReader(), "", ""
         left = self.settings.longest_reply
         with protocol.traced(request, self.base_url) as span:
             try:
@@ -149,6 +163,7 @@ class LLM:
                         stopwatch.note(chunk)
                         delta, refusal, ended = protocol.delta_of(chunk)
                         refused, why = (refused + refusal)[:LONGEST_REFUSAL], ended or why
+                        calls.feed(protocol.calls_of(chunk))
                         if delta or protocol.has_token(chunk):
                             yield reply.feed(delta[:left])
                         if (left := left - protocol.length_of(chunk)) < 0:
@@ -166,16 +181,17 @@ class LLM:
             why = reply.stopped or why
             if rest := reply.close(why):
                 yield rest
-            usage = self._usage(stopwatch.usage, messages, reply.text)
-            protocol.note_reply(span, reply.text, usage, why)
-        self._measure(stopwatch, messages, reply.text)
-        if schema is None or reply.unopened:  # a model that must write JSON does not think
+            written = "\n".join(filter(None, (reply.text, calls.text)))
+            usage = self._usage(stopwatch.usage, messages, written)
+            protocol.note_reply(span, written, usage, why)
+        self._measure(stopwatch, messages, written)
+        if "response_format" not in more or reply.unopened:  # a model that must write JSON does not think
             self._thinks = reply.unopened or (thinks and why == "length")
         if shown and reply.unopened and not thinks:
             raise self._errors.unopened(usage)
-        if not reply.text.strip():
+        if not written.strip():
             raise self._errors.empty(f"it refuses: {refused}" if refused else why, usage)
-        yield Completion(reply.text, usage, protocol.finish_reason(why))
+        yield Completion(reply.text, usage, protocol.finish_reason(why), calls.close())
 
     async def close(self) -> None:
         """Close the connections of the running loop. The connections of other loops ended with their loops."""
@@ -185,7 +201,7 @@ class LLM:
 
     def estimate(self, messages: Sequence[Message], text: str) -> Usage:
         """Estimate the cost of a call whose server does not report it, from the tokens of the prompt and of `text`."""
-        prompt = sum(self.count(message.content) + FRAMING for message in messages)
+        prompt = sum(self.count(message.said) + FRAMING for message in messages)
         return self._price(prompt, self.count(text) if text else 0)
 
     def _learn(self, limit: int | None) -> None:
@@ -200,17 +216,16 @@ class LLM:
     # ------------------------------------------------------------------------------------------ requests
 
     def _request(
-        self, messages: Sequence[Message], max_tokens: int | None, schema: Mapping[str, Any] | None
+        self, messages: Sequence[Message], max_tokens: int | None, more: Mapping[str, Any]
     ) -> protocol.Request:
-        form = {"response_format": protocol.json_schema(schema)} if schema is not None else {}
         return {
             "model": self.model,
-            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "messages": list(map(as_sent, messages)),
             "temperature": self.settings.temperature,
             "max_tokens": max_tokens or self.max_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},
-            **form,
+            **more,
         }
 
     def _client(self) -> "AsyncOpenAI":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pipelines import tracing
-from pipelines.llm import limits, sse
+from pipelines.llm import limits, sse, tool_calls
 from pipelines.records import FINISHED, Message, Usage
 from pipelines.text.parsing import parse_json
 from pipelines.text.phrases import read_phrases
@@ -38,8 +38,8 @@ DRAIN_S = 0.5
 
 
 def joined(messages: Sequence[Message]) -> str:
-    """Return the contents of the messages, one per line."""
-    return "\n".join(message.content for message in messages)
+    """Return the texts of the messages, one per line."""
+    return "\n".join(message.said for message in messages)
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def traced(request: Request, base_url: str) -> Iterator[tracing.Span]:
             port = server.port or (443 if server.scheme == "https" else 80)
             where = {"server.address": server.hostname or "", "server.port": port}
             tracing.note({"gen_ai.operation.name": "chat", **sent, **where}, of=span)
-            said = ((each["role"], each["content"]) for each in request["messages"])
+            said = ((each["role"], each["content"] or "") for each in request["messages"])
             tracing.note_messages("gen_ai.input.messages", said, span)
         yield span
 
@@ -132,7 +132,7 @@ def _refused_field(message: str, request: Request, unknown: frozenset[str]) -> s
 
 
 _PHRASES = read_phrases(__name__)
-_OPTIONAL = ("stream_options", "stream", "response_format", "max_tokens", "temperature")
+_OPTIONAL = ("stream_options", "stream", "response_format", "max_tokens", "temperature", "tool_choice")
 
 
 def is_about_length(error: Exception) -> bool:
@@ -166,6 +166,11 @@ def delta_of(chunk: Any) -> tuple[str, str, str]:
     return _text(getattr(said, "content", None)), refusal, chunk.choices[0].finish_reason or ""
 
 
+def calls_of(chunk: Any) -> Sequence[Any]:
+    """Return the tool calls of a chunk, or pieces of some."""
+    return getattr(_said(chunk), "tool_calls", None) or ()
+
+
 def _text(content: Any) -> str:
     """Return the text of a message's content, which may be a list of parts.
 
@@ -182,9 +187,10 @@ def has_token(chunk: Any) -> bool:
 
 
 def length_of(chunk: Any) -> int:
-    """Return how many characters of text, thoughts and refusal a chunk has."""
+    """Return how many characters of text, thoughts, refusal and tool calls a chunk has."""
     said = [(name, value) for name, value in _said(chunk) or () if name != "role"]
-    return sum(len(_text(value)) for name, value in said if name == "content" or isinstance(value, str))
+    texts = sum(len(_text(value)) for name, value in said if name == "content" or isinstance(value, str))
+    return texts + sum(tool_calls.length_of(value) for name, value in said if name == "tool_calls")
 
 
 def _said(chunk: Any) -> Any:

@@ -4,18 +4,21 @@ Knows what surrounds a prompt (system prompt, history, assistant prefix); knows 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 from pipelines.llm.client import FRAMING, Completion
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.protocol import joined
+from pipelines.llm.tool_calls import Tool
 from pipelines.records import Exchange, Message, Usage
 
 AT_ONCE = 4  # concurrent calls of one question
 LOADING, READING, THINKING = "loading", "reading", "thinking"
+SEARCHING, OPENING = "searching", "opening"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class Status:
     """The stage before any of the answer has arrived: LOADING an index, or a model is READING or THINKING.
 
     The prompt has `tokens` and `passages`. Reading takes about `seconds`, None if the model's speed is unknown.
+    A model that looks again is SEARCHING for what it is `about`, or OPENING the page with that title.
     """
 
     stage: str
@@ -30,6 +34,7 @@ class Status:
     passages: int = 0
     tokens: int = 0
     seconds: float | None = None
+    about: str = ""
 
 
 class ChatModel(Protocol):
@@ -58,6 +63,15 @@ class ChatModel(Protocol):
         self, messages: Sequence[Message], *, max_tokens: int | None = None
     ) -> AsyncGenerator[str | Completion, None]:
         """Yield deltas, "" for thoughts, and last the Completion. Raises LLMFailed."""
+        ...
+
+
+@runtime_checkable
+class ToolModel(Protocol):
+    """A ChatModel whose replies may call tools."""
+
+    async def call(self, messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool = True) -> Completion:
+        """Return the whole reply; without `may_call` it has no calls, if the server can do that. Raises LLMFailed."""
         ...
 
 
@@ -122,11 +136,25 @@ class LLMSession:
     ) -> str:
         """Return the model's complete answer to `prompt`. Raises LLMFailed."""
         messages = self._messages(prompt)
+        asking = partial(self.llm.complete, messages, max_tokens=max_tokens, schema=schema)
+        return (await self._whole(messages, asking)).text
+
+    async def call(
+        self, prompt: str, after: Sequence[Message], tools: Sequence[Tool], *, may_call: bool = True
+    ) -> Completion:
+        """Return the model's reply to `prompt` and what came `after` it, which may call `tools`. Raises LLMFailed."""
+        if not isinstance(self.llm, ToolModel):
+            raise LLMFailed(f"{self.llm.model} calls no tools", Usage())
+        messages = (*self._before, Message("user", prompt), *after)
+        return await self._whole(messages, partial(self.llm.call, messages, tools, may_call=may_call))
+
+    async def _whole(self, messages: tuple[Message, ...], ask: Callable[[], Awaitable[Completion]]) -> Completion:
+        """Return what `ask` gives, which sends `messages`, and record it."""
         async with self._slots:
             completion = Completion("", Usage(calls=1))
             self._tell(self._reading(messages))
             try:
-                completion = await self.llm.complete(messages, max_tokens=max_tokens, schema=schema)
+                completion = await ask()
             except LLMFailed as failed:
                 completion = Completion("", failed.usage)
                 raise
@@ -135,7 +163,7 @@ class LLMSession:
                 raise
             finally:
                 self._record(messages, completion)
-        return completion.text
+        return completion
 
     async def stream(self, prompt: str, *, max_tokens: int | None = None) -> AsyncGenerator[str, None]:
         """Yield deltas of the answer to `prompt` as they arrive. Raises LLMFailed."""
@@ -170,11 +198,12 @@ class LLMSession:
 
     def _record(self, messages: tuple[Message, ...], completion: Completion) -> None:
         self.usage += completion.usage
-        self.exchanges.append(Exchange(self.llm.model, messages, completion.text, completion.finish_reason))
+        said = Message("assistant", completion.text, completion.calls).said
+        self.exchanges.append(Exchange(self.llm.model, messages, said, completion.finish_reason))
 
 
 def _count(llm: ChatModel, messages: Sequence[Message]) -> int:
-    return sum((llm.count(message.content) if message.content else 0) + FRAMING for message in messages)
+    return sum((llm.count(message.said) if message.said else 0) + FRAMING for message in messages)
 
 
 def _estimate(llm: ChatModel, messages: Sequence[Message], text: str) -> Usage:

@@ -34,6 +34,7 @@ from pipelines.records.answer import (
     Reason,
     Role,
     Route,
+    ToolCall,
     Usage,
     WrittenBy,
     written_by,

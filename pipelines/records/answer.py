@@ -10,15 +10,34 @@ from pydantic import TypeAdapter
 
 from pipelines.records.indexes import Hit
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool by a language model; `arguments` are JSON as the model wrote it, which may be none."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.arguments})"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation."""
+    """One turn of a conversation: a model's may have `calls`, a tool's is the result of the call `call_id`."""
 
     role: Role
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+
+    @property
+    def said(self) -> str:
+        """The content with the calls: all of it that a model reads."""
+        return "\n".join(filter(None, [self.content, *map(str, self.calls)])) if self.calls else self.content
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,14 +190,16 @@ def given_by(record: Answer | Retrieval) -> dict[str, Any]:
 class StatusOut(_FromRecord):
     """The current stage before the answer begins; `seconds` until the agent has finished reading, null if unknown.
 
-    It names no model, because a reader without a key may not know it.
+    `about` is the query of a search, or the title of the page that is opened. It names no model, because a reader
+    without a key may not know it.
     """
 
-    stage: Literal["loading", "reading", "thinking"]
+    stage: Literal["loading", "reading", "thinking", "searching", "opening"]
     agent: str
     passages: int
     tokens: int
     seconds: float | None
+    about: Text
 
 
 class FeedbackOut(BaseModel):

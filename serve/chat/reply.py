@@ -16,7 +16,7 @@ WORTH_SAYING_S = 2.0  # a shorter wait needs no message
 HELP: str = read_table("serve.chat.texts")["help"]
 # Failures with advice that applies in a chat, and temporary failures. A reader can't fix keys or indexes.
 ADVISED, PASSING = frozenset(("cut", "rate", "too_long")), frozenset(("model", "unavailable", "unreachable"))
-WAITS = {"loading": "loading_index", "thinking": "thinking"}
+WAITS = {"loading": "loading_index", "thinking": "thinking", "searching": "searching_for", "opening": "opening"}
 NOT_SET_UP = frozenset(("no_key", "bad_key", "no_index"))
 
 M = TypeVar("M")
@@ -127,7 +127,7 @@ class AnswerView(Generic[M]):
     def _describe(self, status: Mapping[str, Any]) -> str:
         """Describe the current stage; "" if it is not worth showing."""
         if status["stage"] in WAITS:
-            return say_beside(WAITS[status["stage"]], self._language)
+            return say_beside(WAITS[status["stage"]], self._language, about=status.get("about", ""))
         seconds = status.get("seconds")
         if seconds is not None and seconds < WORTH_SAYING_S:
             return ""

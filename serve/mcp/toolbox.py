@@ -18,7 +18,7 @@ from pipelines.answering.question import Question
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.indexing.site_name import SiteNames
-from pipelines.llm.session import LOADING, READING, Status
+from pipelines.llm.session import LOADING, OPENING, READING, SEARCHING, Status
 from pipelines.records import Answer, Filters, Index
 from pipelines.store import ListedPage, NoLiveIndex, Outline, Store, is_copy
 from serve.api.inquiry import Inquiries, Origin
@@ -184,6 +184,8 @@ def describe_event(event: Event) -> str:
         case Status():
             if event.stage == LOADING:
                 return "loading the index"
+            if event.stage in (SEARCHING, OPENING):
+                return f"{event.stage} {clean(event.about)!r}"
             wait = f", about {event.seconds:.0f} s" if event.seconds is not None else ""
             return f"reading {count_sections(event.passages)}{wait}" if event.stage == READING else event.stage
         case Delta():

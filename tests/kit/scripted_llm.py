@@ -68,7 +68,8 @@ class Reply:
     chunk of a stream, next to or into `usage`. `hang` sends nothing until the client leaves, in a stream after
     `drop_after` deltas; without `hang`, the connection breaks after `drop_after` deltas. `raw` is sent as the body
     verbatim, with `media_type` if given. With `usage` False, token counts are omitted. `content` None means `"content":
-    null`. With a `finish_reason` of None, a stream just ends, as behind a proxy that gave up.
+    null`. `calls` are tool calls, each a name with its arguments, which a stream sends in pieces. With a
+    `finish_reason` of None, a stream just ends, as behind a proxy that gave up.
     """
 
     text: str | None = "Scripted answer."
@@ -85,6 +86,7 @@ class Reply:
     raw: str | None = None
     usage: bool = True
     finish_reason: str | None = "stop"
+    calls: Sequence[tuple[str, str]] = ()
     refusal: str | None = None
     media_type: str = ""
 
@@ -256,6 +258,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._tear()
             return
         message = {"role": "assistant", "content": reply.whole, "refusal": reply.refusal}
+        if reply.calls:
+            message["tool_calls"] = [call for pieces in _call_pieces(reply.calls, 1) for call in pieces]
         choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}
         usage = {"usage": _usage(request, reply.whole or "")} if reply.usage else {}
         self._json(200, _envelope(request, "chat.completion", [choice]) | usage)
@@ -276,6 +280,10 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             self._wait(reply.delay_s)
             self._chunk(request, {"content": delta})
+        for pieces in _call_pieces(reply.calls, 3):
+            for piece in pieces:
+                self._wait(reply.delay_s)
+                self._chunk(request, {"tool_calls": [piece]})
         if reply.finish_reason is None:
             self.wfile.write(b"0\r\n\r\n")
             return
@@ -337,6 +345,18 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _envelope(request: Request, kind: str, choices: list[Any]) -> dict[str, Any]:
     return {"id": "scripted-1", "object": kind, "created": 0, "model": request.body.get("model"), "choices": choices}
+
+
+def _call_pieces(calls: Sequence[tuple[str, str]], number: int) -> list[list[dict[str, Any]]]:
+    """The pieces of each call: the name in the first one, the arguments in `number`."""
+    made = []
+    for index, (name, arguments) in enumerate(calls):
+        size = max(1, -(-len(arguments) // number))
+        texts = [arguments[at : at + size] for at in range(0, len(arguments), size)] or [""]
+        named = {"id": f"call-{index}", "type": "function", "function": {"name": name, "arguments": texts[0]}}
+        rest = [{"function": {"arguments": text}} for text in texts[1:]]
+        made.append([piece | ({"index": index} if number > 1 else {}) for piece in (named, *rest)])
+    return made
 
 
 def _embeddings(body: dict[str, Any]) -> dict[str, Any]:

@@ -14,12 +14,13 @@ from contextvars import copy_context
 from dataclasses import replace
 from itertools import product
 
+from pipelines.answering.hits import passes
 from pipelines.answering.retrieval.interface import AsyncRetriever, Matrix
 from pipelines.answering.retrieval.leg import Leg
 from pipelines.answering.retrieval.ranking.fusion import FusedText, Fusion, RankedList
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.embedding.embedder import EmbeddingFailed
-from pipelines.records import Filters, Hit, Index, IndexSettings
+from pipelines.records import Hit, Index, IndexSettings
 from pipelines.store import Place
 from pipelines.store.chunks import RankableChunk
 
@@ -102,19 +103,10 @@ class FusionRetriever:
                 else:
                     found = await asyncio.to_thread(copy_context().run, leg.search, query, depth)
                 hits = await found if isinstance(found, Awaitable) else found
-            return [hit for hit in hits if _passes(hit, search.filters)][:depth]
+            return [hit for hit in hits if passes(hit, search.filters)][:depth]
         except Exception as error:
             log.warning("answering without %s: %s: %s", leg.name, type(error).__name__, error)
             return None
-
-
-def _passes(hit: Hit, filters: Filters) -> bool:
-    return (
-        (not filters.tags or bool(set(filters.tags) & set(hit.tags)))
-        and filters.version in (None, hit.version)
-        and filters.language in (None, hit.language)
-        and hit.url.startswith(filters.url_prefix or "")
-    )
 
 
 def _scored(hits: Sequence[Hit]) -> list[tuple[float, RankableChunk]]:

@@ -69,8 +69,8 @@ def other_sections(
     `words_of` returns the words of a text that carry meaning.
     """
     found = {(hit.url, hit.headings) for hit in hits}
-    parts = [list(part) for _, part in groupby(pages, key=attrgetter("url", "headings"))]
-    others = [_as_section(part, overlap) for part in parts if (part[0].url, part[0].headings) not in found]
+    parts = by_section(pages)
+    others = [as_section(part, overlap) for part in parts if (part[0].url, part[0].headings) not in found]
     leads = [hit for hit in others if any(url == hit.url and _leads(hit.headings, below) for url, below in found)]
     asked = words_of(question)
     words = {hit.chunk_id: asked & words_of(full_text(hit)) for hit in others}
@@ -91,7 +91,12 @@ def _leads(above: Sequence[str], headings: Sequence[str]) -> bool:
     return len(above) < len(headings) and tuple(above) == tuple(headings[: len(above)])
 
 
-def _as_section(part: Sequence[Hit], overlap: int) -> Hit:
+def by_section(pages: Sequence[Hit]) -> list[list[Hit]]:
+    """Return the chunks of each section of pages, which are their chunks in reading order."""
+    return [list(part) for _, part in groupby(pages, key=attrgetter("url", "headings"))]
+
+
+def as_section(part: Sequence[Hit], overlap: int) -> Hit:
     """Return the chunks of one section as a hit that no search found."""
     first = part[0]
     context = _join(part, overlap) if len(part) > 1 else ""

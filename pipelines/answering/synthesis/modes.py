@@ -115,6 +115,10 @@ class Compact(StreamingMode):
         yield answer or UNKNOWN
 
 
+class Research(Compact):
+    """As Compact, from sections that the model gathered itself: from whole sections, in its own order."""
+
+
 class Refine(Compact):
     """Answers from the first passage and refines with each further one: one call per passage, or part of one."""
 
@@ -198,7 +202,7 @@ class Accumulate(CompactAccumulate):
     one_by_one = True
 
 
-GENERATION, CONTEXT_ONLY = "generation", "context_only"
+GENERATION, CONTEXT_ONLY, RESEARCH = "generation", "context_only", "research"
 NO_TEXT = "no_text"  # only the hits, without a synthesizer
 
 MODES: Mapping[str, type[Mode]] = {
@@ -210,7 +214,9 @@ MODES: Mapping[str, type[Mode]] = {
     "compact_accumulate": CompactAccumulate,
     GENERATION: Generation,
     CONTEXT_ONLY: ContextOnly,
+    RESEARCH: Research,
 }
+NEED_MODEL = (GENERATION, RESEARCH)
 
 
 def uses_retrieval(mode: str) -> bool:

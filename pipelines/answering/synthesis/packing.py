@@ -76,14 +76,15 @@ class PromptPacker:
         numbered = list(enumerate(hits, 1))
         found = [(n, hit) for n, hit in numbered if hit.score_kind != EXTRA]
         extra = [Piece.of(n, hit) for n, hit in numbered if hit.score_kind == EXTRA]
-        pieces = self._first([], [Piece.of(n, hit, hit.text) for n, hit in found], least=1)
+        pieces = self.first([Piece.of(n, hit, hit.text) for n, hit in found], least=1)
         for place, (n, hit) in enumerate(found[: len(pieces)]):
             wider = [*pieces[:place], Piece.of(n, hit), *pieces[place + 1 :]]
             pieces = wider if self._fits_in_time(wider) else pieces
-        return self._first(pieces, extra)
+        return self.first(extra, before=pieces)
 
-    def _first(self, pieces: Sequence[Piece], more: Sequence[Piece], least: int = 0) -> list[Piece]:
-        """Return `pieces` and as many of the first of `more` as fit, but at least `least`."""
+    def first(self, more: Sequence[Piece], least: int = 0, before: Sequence[Piece] = ()) -> list[Piece]:
+        """Return `before` and as many of the first of `more` as fit, but at least `least`."""
+        pieces = before
         most = greatest(len(more), lambda n: self._fits_in_time([*pieces, *more[:n]]))
         return [*pieces, *more[: max(most, least)]]
 

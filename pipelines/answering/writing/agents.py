@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import dropwhile
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pipelines.answering.events import pull
 from pipelines.answering.grounding.answerable import is_close, is_likely, unknown_answer
@@ -78,6 +78,21 @@ class Agent(Protocol):
         ...
 
 
+@runtime_checkable
+class ResearchAgent(Protocol):
+    """An agent whose model may look again, before it answers."""
+
+    name: str
+
+    def prompts_of(self, task: Task) -> Prompts:
+        """Return the prompts for a task, with its own in their places. Raises TemplateError."""
+        ...
+
+    def open(self, task: Task, tell: Callable[[Status], None]) -> LLMSession:
+        """Return a session with its model, which tells what it is at."""
+        ...
+
+
 class StepUnavailable(ConnectionError):
     """A step in another process is overloaded or has just died; asking again in a moment may succeed."""
 
@@ -113,6 +128,25 @@ class LLMAgent:
         """Yield text deltas and Status events, then an AgentResult, even if the model fails. Raises TemplateError."""
         return pull(partial(self._write, task))
 
+    def prompts_of(self, task: Task) -> Prompts:
+        """Return the prompts for a task, with its own in their places. Raises TemplateError."""
+        return self._prompts.replaced(task.templates)
+
+    def open(
+        self, task: Task, tell: Callable[[Status], None], window: int | None = None, assistant: str = ""
+    ) -> LLMSession:
+        """Return a session with the model: the system prompt, the turns before, and the beginning of each reply."""
+        window = window or self._llm.context_window
+        return LLMSession(
+            self._llm,
+            system=self._system or self.prompts_of(task).render("system", refusal(task), task.variables),
+            assistant=assistant,
+            history=self._recent(task.history, window),
+            at_once=self._at_once,
+            tell=lambda status: tell(replace(status, agent=self.name)),
+            window=window,
+        )
+
     async def _write(self, task: Task, send: Callable[[AgentPart], None]) -> None:
         window, result, shown = self._llm.context_window, AgentResult(), False
 
@@ -140,21 +174,13 @@ class LLMAgent:
         send(result)
 
     def _session(self, task: Task, send: Callable[[AgentPart], None], window: int) -> LLMSession:
+        if not task.sent:
+            return self.open(task, send, window, self._assistant)
+
         def tell(status: Status) -> None:
             send(replace(status, agent=self.name))
 
-        if task.sent:
-            return LLMSession(self._llm, history=task.sent[:-1], at_once=self._at_once, tell=tell, window=window)
-        return LLMSession(
-            self._llm,
-            system=self._system
-            or self._prompts.replaced(task.templates).render("system", refusal(task), task.variables),
-            assistant=self._assistant,
-            history=self._recent(task.history, window),
-            at_once=self._at_once,
-            tell=tell,
-            window=window,
-        )
+        return LLMSession(self._llm, history=task.sent[:-1], at_once=self._at_once, tell=tell, window=window)
 
     async def _send_text(self, task: Task, session: LLMSession, send: Callable[[AgentPart], None]) -> None:
         """Send the presentable deltas of the answer. Raises LLMFailed and TemplateError."""

@@ -15,10 +15,17 @@ from pipelines.answering.grounding.support import Passages
 from pipelines.answering.hits import full_text
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
 from pipelines.answering.synthesis.base import ModeNeedsModel, Synthesizer, Task, UnknownMode
-from pipelines.answering.synthesis.modes import GENERATION, MODES, NO_TEXT, may_refuse, uses_retrieval
+from pipelines.answering.synthesis.modes import MODES, NEED_MODEL, NO_TEXT, may_refuse, uses_retrieval
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.trace import Trace
-from pipelines.answering.writing.agents import Agent, AgentResult, CollectionEmbed, ExtractiveAgent, LLMAgent
+from pipelines.answering.writing.agents import (
+    Agent,
+    AgentResult,
+    CollectionEmbed,
+    ExtractiveAgent,
+    LLMAgent,
+    ResearchAgent,
+)
 from pipelines.answering.writing.attribution import Attributor
 from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.manuscript import Manuscript
@@ -50,7 +57,7 @@ class AnswerWriter:
         own = [LLMAgent("llm", llm, synthesizer)] if llm else []
         self._agents: list[Agent] = [*own, *agents, self._extractive]
         self.names = tuple(agent.name for agent in self._agents)
-        self.modes = tuple(mode for mode in (*MODES, NO_TEXT) if mode != GENERATION or len(self.names) > 1)
+        self.modes = tuple(mode for mode in (*MODES, NO_TEXT) if mode not in NEED_MODEL or len(self.names) > 1)
 
     @property
     def models(self) -> Sequence[Agent]:
@@ -70,6 +77,11 @@ class AnswerWriter:
     def quotes(self, name: str) -> bool:
         """Return whether the agent `name` answers by quoting."""
         return name == self._extractive.name or len(self._agents) == 1
+
+    def researching(self, name: str) -> ResearchAgent | None:
+        """Return the agent `name` if its model may be asked to look again."""
+        agent = next((agent for agent in self._agents if agent.name == name), self._agents[0])
+        return agent if isinstance(agent, ResearchAgent) else None
 
     async def prepare(self, task: Task, agent: str, trace: Trace) -> Task:
         """Return the task; if no model will be asked, its hits are in the order in which the answer quotes them."""

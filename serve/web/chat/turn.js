@@ -10,7 +10,7 @@ import {LiveMarkdown} from "./markdown.js";
 import {alsoFound, asCitation, linkTitles, makeCard, onOpened, shorten, titleOf} from "./sources.js";
 import {language, say} from "./texts.js";
 
-const LOST = ["bm25", "conversation", "rewrite", "vector"];
+const LOST = ["bm25", "conversation", "research", "rewrite", "vector"];
 const LONG = 300; // characters of a question: more than four lines as a heading
 
 let labels = 0;
@@ -129,10 +129,12 @@ export class Turn {
     this.#showSources(say("found"));
   }
 
-  #takeStatus({stage, passages, seconds}) {
+  #takeStatus({stage, passages, seconds, about}) {
     const pages = new Set(this.hits.slice(0, passages || undefined).map(hit => hit.source.split("#")[0])).size;
     if (stage === "loading") return this.#notify(say("loading_index"));
     if (stage === "thinking") return this.#notify(say("thinking"));
+    if (stage === "searching") return this.#notify(say("searching_for", {about}));
+    if (stage === "opening") return this.#notify(say("opening", {about}));
     this.#notify(say(seconds >= 2 ? "reading_for" : "reading", {n: pages, seconds: Math.round(seconds)}));
   }
 

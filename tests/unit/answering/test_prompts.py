@@ -85,7 +85,7 @@ def test_system_prompt_excludes_per_answer_instructions():
     (lambda: Prompts({"refine": "{question}"}), r"'refine' lacks \{answer\}, \{context\}"),
     (lambda: Prompts({"qa": "{question} {context} {answer}"}), r"'qa' cannot have \{answer\}"),
     (lambda: Prompts(variables={"question": "W?"}), r"\{question\} are reserved"),
-    (lambda: Prompts({"quality": "good"}), "called quality; there are system, qa, full, refine"),
+    (lambda: Prompts({"quality": "good"}), "called quality; there are system, qa, full, research, refine"),
     (lambda: Prompts({"qa": PIRATE}, {"tone": "dry"}), r"has \{tone\}; their own .*: \{tone_name\}"),
     *((lambda name=name: DEFAULT.check({name: "x"}), rf"\{{{name}\}} are reserved") for name in sorted(RESERVED)),
 ])  # fmt: skip

@@ -1,0 +1,1 @@
+"""Research: a model looks again for sections, with tools, before it answers."""

@@ -1,0 +1,121 @@
+"""The sections that a model has gathered: numbered in the order in which they came, each shown once.
+
+Knows hits and texts; no model and no search.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain, zip_longest
+
+from pipelines.answering.finding import READ, WHOLE
+from pipelines.answering.retrieval.neighbours import EXTRA
+from pipelines.answering.synthesis.prompts import Piece
+from pipelines.llm.window import greatest
+from pipelines.records import Hit
+
+LEAST_WORDS = 40  # of a section that is cut to what has room: fewer tell nothing
+MOST_TITLES = 40  # of a page's sections that have no room
+CUT = " …"
+
+
+class Gathered:
+    """Sections under their numbers; `count` counts the tokens of a text. `lists` are what each look found, in order."""
+
+    def __init__(self, found: Sequence[Hit], count: Callable[[str], int]) -> None:
+        self._count = count
+        self._hits: list[Hit] = []
+        self._shown: set[int] = set()
+        self.lists: list[list[int]] = []
+        self.add(found)
+
+    def __len__(self) -> int:
+        return len(self._hits)
+
+    def __getitem__(self, n: int) -> Hit:
+        """Return section number `n`, from 1 on."""
+        return self._hits[n - 1]
+
+    def add(self, found: Sequence[Hit]) -> list[int]:
+        """Return the numbers of what was found; a section that is known keeps its own, and the longer text."""
+        numbers = list(dict.fromkeys(map(self._number, found)))
+        self.lists.append(numbers)
+        return numbers
+
+    def first(self) -> list[Piece]:
+        """Return the sections as they are first shown: as far as they were found."""
+        return [Piece.of(n, hit, hit.text) for n, hit in enumerate(self._hits, 1)]
+
+    def mark_shown(self, numbers: Sequence[int]) -> None:
+        """Take note that a model has seen these."""
+        self._shown.update(numbers)
+
+    def show(self, numbers: Sequence[int], room: int) -> str:
+        """Return sections that were found, in at most `room` tokens; of those that were shown, only the titles."""
+        shown: list[str] = []
+        for n in numbers:
+            if n in self._shown:
+                shown.append(f"{Piece.of(n, self[n], '')}(shown above)")
+            elif piece := self._cut(n, self[n].text, room - self._count("\n\n".join(shown))):
+                shown.append(piece)
+                self._shown.add(n)
+        return "\n\n".join(shown)
+
+    def show_page(self, numbers: Sequence[int], start: int, room: int) -> str:
+        """Return a page from its section number `start` on, in at most `room` tokens; of the others, the titles."""
+        at = numbers.index(start)
+        begun, rest, left = list[str](), [*numbers[at:]], room * 3 // 4
+        while rest and (piece := self._cut(rest[0], self[rest[0]].passage, left - self._count("\n\n".join(begun)))):
+            begun.append(piece)
+            self._shown.add(rest.pop(0))
+            if piece.endswith(CUT):
+                break
+        titles = [str(Piece.of(n, self[n], "")).strip() for n in [*numbers[:at], *rest]]
+
+        def listed(most: int) -> str:
+            return "\n\n".join([*begun, "\n".join(["Further sections of the page:", *titles[:most]])])
+
+        most = greatest(min(len(titles), MOST_TITLES), lambda most: self._count(listed(most)) <= room)
+        return listed(most) if most else "\n\n".join(begun)
+
+    def ordered(self, chosen: Sequence[int]) -> list[Hit]:
+        """Return all sections for the answer: those that were chosen, the others as extra ones.
+
+        Without a choice they take turns: the best of each look first.
+        """
+        turns = filter(None, chain.from_iterable(zip_longest(*self.lists)))
+        first = [n for n in dict.fromkeys(chosen) if 0 < n <= len(self)]
+        others = [n for n in dict.fromkeys(turns) if n not in first]
+        kept = [self[n] for n in others]
+        return [*(self[n] for n in first), *(replace(hit, score_kind=EXTRA) if first else hit for hit in kept)]
+
+    def number_of(self, hit: Hit) -> int:
+        """Return the number of the section of a hit, 0 if it was not gathered."""
+        return next((n for n, known in enumerate(self._hits, 1) if _same_section(known, hit)), 0)
+
+    def _number(self, hit: Hit) -> int:
+        n = self.number_of(hit)
+        if not n:
+            self._hits.append(hit)
+            return len(self._hits)
+        if len(hit.passage) > len(self[n].passage):
+            self._hits[n - 1] = replace(self[n], context=hit.passage)
+        return n
+
+    def _cut(self, n: int, text: str, room: int) -> str:
+        """Return section `n` with as much of `text` as has room; "" if that is too little to tell anything."""
+        words = text.split(" ")
+
+        def fits(most: int) -> bool:
+            return self._count(str(Piece.of(n, self[n], " ".join(words[:most])))) <= room
+
+        if fits(len(words)):
+            return str(Piece.of(n, self[n], text))
+        most = greatest(len(words), fits)
+        return str(Piece.of(n, self[n], " ".join(words[:most]))) + CUT if most >= LEAST_WORDS else ""
+
+
+def _same_section(one: Hit, other: Hit) -> bool:
+    """Return whether both are of one section, and one is within what comes with the other."""
+    same = (one.source, one.headings) == (other.source, other.headings)
+    whole = READ in (one.score_kind, other.score_kind)
+    return same and (whole or abs(one.ordinal - other.ordinal) <= WHOLE)
