@@ -19,7 +19,7 @@ from pipelines import tracing
 from pipelines.answering.retrieval.live import IndexLoading, ModelNotReady
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import Task
-from pipelines.answering.writing.agents import Agent, AgentPart, ResearchAgent, StepUnavailable
+from pipelines.answering.writing.agents import Agent, AgentPart, StepUnavailable
 from pipelines.llm.session import Status
 from pipelines.records import Hit, Index
 from pipelines.store import Place
@@ -151,9 +151,7 @@ class RemoteAgent:
     """
 
     def __init__(self, handle: Handle, like: Agent, timeout_s: float) -> None:
-        self.name, self.check = like.name, like.check
-        if isinstance(like, ResearchAgent):  # a model is asked from here which passages it wants
-            self.prompts_of, self.open = like.prompts_of, like.open
+        self.name, self.check, self.like = like.name, like.check, like
         self._handle, self._timeout_s = handle.options(stream=True), timeout_s
 
     async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
