@@ -18,6 +18,7 @@ from pipelines.answering.research.researcher import MOST_MISTAKES, numbers_in
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.synthesis.base import ModeNeedsModel
+from pipelines.answering.writing.agents import LLMAgent
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import LLM, LLMSettings
 from pipelines.llm.session import OPENING, SEARCHING, Status
@@ -198,6 +199,25 @@ def test_a_model_without_tool_calls_gives_the_usual_answer(tmp_path: Path) -> No
         assert answer.text == WRITES and answer.degraded == ("research",)
         with pytest.raises(ModeNeedsModel):
             QueryEngine(retriever).query(ASKED, mode="research")
+
+
+class Elsewhere:
+    """An agent that answers in another process, and `like` which there is one in this process."""
+
+    def __init__(self, like: LLMAgent) -> None:
+        self.name, self.check, self.answer, self.like = like.name, like.check, like.answer, like
+
+
+def test_the_model_of_an_agent_elsewhere_looks_again_from_here(tmp_path: Path) -> None:
+    lexical = LexicalIndex(tmp_path)
+    with (
+        closing(Retriever(MemoryStore(*SIDES), lambda _: WordEmbedder(), lambda _: lexical)) as retriever,
+        ScriptedLLM(default=in_turn(looks(call("linen dries")), "[1]", WRITES)) as model,
+    ):
+        retriever.prepare()
+        agent = Elsewhere(LLMAgent("far", LLM("m", base_url=model.url)))
+        answer = QueryEngine(retriever, agents=[agent]).query(ASKED, mode="research")
+    assert answer.agent == "far" and answer.queries[1:] == ("linen dries",) and answer.degraded == ()
 
 
 def test_tools_reach_what_the_question_may_be_answered_from_and_nothing_else(ask: Ask) -> None:
