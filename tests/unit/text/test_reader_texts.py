@@ -64,7 +64,7 @@ def test_first_available_language_is_chosen() -> None:
 SENTENCE = re.compile(r"[A-Z]\w*(?: \S+){2,}[.:?!…]\W*$", re.DOTALL)
 # Prompts are for models and always in English; plans and reasons are for operators.
 # The evidence of retrieval is tested with its own sentences.
-FOR_MODELS = {"rewriting.py", "styles.py", "prompts.py", "llm.py", "evidence.py"}
+FOR_MODELS = {"rewriting.py", "styles.py", "prompts.py", "llm.py", "evidence.py", "gathered.py", "researcher.py"}
 
 
 def sentences_in(path: Path) -> Iterator[str]:
