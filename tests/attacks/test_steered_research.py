@@ -114,7 +114,7 @@ def test_a_result_can_forge_no_passage_and_no_turn(tmp_path: Path) -> None:
     assert shown.count("\nQuestion: ") == 1
 
 
-def test_what_a_page_makes_a_model_search_for_is_shown_on_one_short_line(tmp_path: Path) -> None:
+def test_a_query_that_a_page_planted_is_shown_on_one_short_line(tmp_path: Path) -> None:
     query = "a\\n\\u001b[31m\\u202e" + "x" * 500
     _, told, _, _ = ask(tmp_path, f'CALL search {{"query": "{query}"}}')
     [about] = [status.about for status in told if status.about]

@@ -1,4 +1,4 @@
-"""Lets a model look again before it answers: in rounds, it calls tools that search the index of the question.
+"""Lets a model look again before it answers: in rounds, with tools that search the index.
 
 The tools reach what the question itself may be answered from, and nothing else: its collection, by its filters. What
 they find becomes the hits of the answer, which is written and checked like every other one. Knows no HTTP.

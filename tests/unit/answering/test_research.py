@@ -110,7 +110,7 @@ def test_what_a_model_looks_for_is_found_numbered_and_cited(ask: Ask) -> None:
     assert len(found) == 2 and found[1].hits == answer.hits  # the first ones come before the model looks
 
 
-def test_a_chosen_section_is_the_first_passage_and_all_that_was_read_may_be_cited(ask: Ask) -> None:
+def test_a_chosen_section_comes_first_and_all_that_was_read_may_be_cited(ask: Ask) -> None:
     answer, _, _ = ask(looks(call("linen dries fast")), chooses("Linen dries fast"), "Linen dries fast [1].")
     assert answer.hits[0].source == f"{SITE}/linen#linen" and answer.citations[0].source == f"{SITE}/linen#linen"
     assert f"{SITE}/wool#wool" in [hit.source for hit in answer.hits]
@@ -220,7 +220,7 @@ def test_the_model_of_an_agent_elsewhere_looks_again_from_here(tmp_path: Path) -
     assert answer.agent == "far" and answer.queries[1:] == ("linen dries",) and answer.degraded == ()
 
 
-def test_tools_reach_what_the_question_may_be_answered_from_and_nothing_else(ask: Ask) -> None:
+def test_tools_reach_only_what_the_question_may_be_answered_from(ask: Ask) -> None:
     pages = [call(page, "read_page", "page") for page in ("https://other.test/secret#x", f"{SITE}/old", "99999")]
     old = (looks(call("silk secret"), call("retted flax"), *pages), "[1]", WRITES)
     answer, model, _ = ask(*old, filters=Filters(url_prefix=f"{SITE}/w"))
@@ -247,6 +247,6 @@ def test_leaving_ends_the_rounds(tmp_path: Path) -> None:
         assert model.wait_for(lambda m: m.disconnects == 1 and not m.running)
 
 
-def test_the_sections_that_a_reply_names_are_those_in_brackets_or_the_bare_numbers_of_a_short_one() -> None:
+def test_a_reply_names_sections_in_brackets_or_by_bare_numbers_if_short() -> None:
     assert numbers_in("[3] [1] [3]") == (3, 1) and numbers_in("3, 1 and 7.") == (3, 1, 7)
     assert numbers_in("word " * 60 + "3") == () and numbers_in("version 3.10") == () and numbers_in("") == ()

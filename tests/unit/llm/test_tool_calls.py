@@ -100,7 +100,7 @@ def test_a_model_is_asked_for_words_where_it_may_call_nothing() -> None:
     assert [request.body.get("tool_choice") for request in model.asked] == ["none", None]
 
 
-def test_a_server_without_tools_and_a_reply_without_anything_are_errors() -> None:
+def test_a_server_without_tools_and_an_empty_reply_are_errors() -> None:
     refuse = Reply(status=400, error={"message": "tools are not supported"})
     with ScriptedLLM(default=refuse) as model, pytest.raises(LLMFailed, match="tools are not supported"):
         call(model)
