@@ -5,7 +5,6 @@ same port. It stops the server when no process has the users' lock. Only the kee
 the URL of a role that owns the tables, but can neither run programs on this machine nor read its files.
 """
 
-import contextlib
 import json
 import os
 import secrets
@@ -16,7 +15,6 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -24,6 +22,7 @@ from typing import TextIO
 from urllib.parse import urlsplit
 
 from pipelines.files.atomic_files import whole_file, whole_folder
+from pipelines.files.container_memory import CGROUP, container_memory
 from pipelines.files.locks import try_lock
 from pipelines.files.states import state_of
 from pipelines.server_account import NoServerAccount, server_account
@@ -46,8 +45,6 @@ BUFFERS_SHARE, BUILD_SHARE = 1 / 4, 1 / 4
 LEAST_BUFFERS = 256 * MIB
 # The share of the space for data that the write-ahead log may use, and its limits.
 LOG_SHARE, LEAST_LOG, MOST_LOG = 1 / 10, 64 * MIB, 4096 * MIB
-# Where a container's memory limit is: cgroups version 2 and version 1.
-MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 # The share of the shared memory file system that a parallel build may use.
 SHM_SHARE = 3 / 4
 
@@ -223,13 +220,11 @@ def size_of(folder: Path) -> int:
     return sum(state.st_size for state in states if stat.S_ISREG(state.st_mode))
 
 
-def memory_within(limits: Sequence[Path] = MEMORY_LIMITS) -> int:
+def memory_within(cgroup: Path = CGROUP) -> int:
     """Return the bytes of memory of this machine, or of its container if that has a lower limit."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for limit in limits:
-        with contextlib.suppress(OSError, ValueError):  # no container, or the limit is "max"
-            memory = min(memory, int(limit.read_text()))
-    return memory
+    container = container_memory(cgroup)
+    return memory if container is None else min(memory, container.limit)
 
 
 def _count_cpus() -> int:

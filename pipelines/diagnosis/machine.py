@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from pipelines.diagnosis.check import Finding, failed, fine, warning
+from pipelines.files.container_memory import CGROUP, container_memory
 from pipelines.ray_place import why_unwritable
 
 GIB = 1 << 30
@@ -41,10 +42,11 @@ def check_disk(home: Path) -> Iterator[Finding]:
         yield warning(f"the disk of {temporary} is {share} full: Ray stores nothing beyond 95%", "free space there")
 
 
-def check_memory(here: int | None = None, cgroup: Path = Path("/sys/fs/cgroup")) -> Iterator[Finding]:
+def check_memory(here: int | None = None, cgroup: Path = CGROUP) -> Iterator[Finding]:
     """Check the memory; `here` are the bytes available on this machine without swapping (None: measure)."""
     here = psutil.virtual_memory().available if here is None else here
-    free = min([here, *_allowed(cgroup)])
+    limit = container_memory(cgroup)
+    free = here if limit is None else min(here, limit.left)
     said = f"{free / GIB:.1f} GiB of memory available"
     if free < DEMO_MEMORY:
         yield warning(said, f"a run with Ray and a model needs up to {DEMO_MEMORY / GIB:.0f} GiB: end other programs")
@@ -84,13 +86,3 @@ def check_port(port: int, services: list[str]) -> Iterator[Finding]:
             yield warning(f"port {port} cannot be used: {error.strerror or error}", other)
             return
     yield fine(f"`raydex serve` is not running; port {port} is free")
-
-
-def _allowed(cgroup: Path) -> Iterator[int]:
-    """Yield the bytes of memory that are left in a container's control group."""
-    try:
-        most, used = ((cgroup / name).read_text().strip() for name in ("memory.max", "memory.current"))
-        if most != "max":
-            yield max(0, int(most) - int(used))
-    except (OSError, ValueError):
-        return

@@ -80,12 +80,20 @@ def test_memory(tmp_path: Path, kib: int, state: str) -> None:
     assert len(run(lambda: machine.check_memory(cgroup=tmp_path))) == 1
 
 
-def test_memory_of_a_container(tmp_path: Path) -> None:
-    (tmp_path / "memory.max").write_text(f"{2 << 30}\n")
-    (tmp_path / "memory.current").write_text(f"{1 << 30}\n")
+@pytest.mark.parametrize(
+    ("limit", "used", "unlimited"),
+    [
+        ("memory.max", "memory.current", "max"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "9223372036854771712"),  # version 1
+    ],
+)
+def test_memory_of_a_container(tmp_path: Path, limit: str, used: str, unlimited: str) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / limit).write_text(f"{2 << 30}\n")
+    (tmp_path / used).write_text(f"{1 << 30}\n")
     [finding] = run(lambda: machine.check_memory(8 << 30, tmp_path))
     assert finding.state == "warn" and finding.found.startswith("1.0 GiB")
-    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / limit).write_text(f"{unlimited}\n")
     assert states(run(lambda: machine.check_memory(8 << 30, tmp_path))) == ["ok"]
 
 

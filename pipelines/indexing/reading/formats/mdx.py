@@ -40,7 +40,7 @@ _MAX_EXPRESSION = 20_000
 _DEEP = 3  # columns of indentation beyond which markdown-it does not look for the end of a paragraph
 _FAILED = "mdx: a text, and the place in it up to which no brace is closed"  # key in `env`
 _TICK = re.compile(r"(?<!\\)`")  # begins or ends a template literal
-_SIGNS = re.compile(r"[{}\"'`]|/\*")
+_SIGNS = re.compile(r"\\.|[{}\"'`]|/\*", re.DOTALL)  # an escaped sign is none
 
 
 class _Piece(NamedTuple):
@@ -236,10 +236,10 @@ def end_of_braces(text: str, place: int, limit: int = sys.maxsize) -> int:
     depth, quote, after = 0, "", place
     for found in _SIGNS.finditer(text, place, min(limit, len(text), place + _MAX_EXPRESSION)):
         sign, number = found[0], found.start()
-        if number < after:
+        if number < after or sign[0] == "\\":
             continue
         if quote:
-            quote = "" if sign == quote and text[number - 1] != "\\" else quote
+            quote = "" if sign == quote else quote
         elif sign == "/*":
             after = text.find("*/", number, place + _MAX_EXPRESSION) + 2
             if after < 2:
