@@ -77,7 +77,7 @@ class EngineSettings:
     pages_first: bool = Fusion().pages_first
     max_per_page: int = 0
     longest_question: int = 8_000
-    rounds: int = 4  # by hand: a comparison takes one, a chain of steps two or three
+    rounds: int = 4  # an estimate, not measured
     rounds_s: float = 60.0
 
 

@@ -32,7 +32,7 @@ from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_table
 
 STEP = "research"  # the step, and what stands in `degraded` where it failed
-FOUND = 6  # sections of one search: more are rarely looked at
+FOUND = 6  # sections of one search; an estimate, as are the limits below
 MOST_TOKENS, LEAST_TOKENS = 4_000, 200  # of the result of a call; with less room than the least no tool is called
 MOST_CALLS = 5  # at once
 MOST_MISTAKES = 4  # calls that can't be carried out: a model that makes more won't learn
