@@ -72,7 +72,7 @@ class Answerers:
         self._researcher = Researcher(self._finder, settings.rounds, settings.rounds_s)
 
     async def take(self, reading: Reading, trace: Trace, tell: Send) -> Draft:
-        """Return the draft of the answer. If a model looks again, `tell` gets the first hits and what it looks for.
+        """Return the draft of the answer; if a model researches, `tell` receives the first hits and each Status.
 
         Raises TemplateError and the errors of `HitFinder.find`.
         """
@@ -153,7 +153,7 @@ class Answerers:
     async def _look_again(
         self, reading: Reading, retrieval: Retrieval, route: Route, trace: Trace, tell: Send
     ) -> Retrieval | None:
-        """Return what was found with what a model finds beyond it, None if it can't look again."""
+        """Return the hits with further ones that a model finds; None if it can't search again."""
         agent = self._writer.researching(route.agent)
         if agent is None:
             trace.mark_degraded(RESEARCH)

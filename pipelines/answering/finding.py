@@ -23,7 +23,7 @@ from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 
-READ = "read"  # the kind of score of a section of a page that a model read
+READ = "read"  # the score kind of a section from a page that a model read
 QUOTED_AROUND = 2  # chunks of the section on each side of a hit that may be quoted with it
 # A capable model gets up to SECTIONS sections from MOST_FOUND hits, with WHOLE chunks on each side of a hit. Chosen by
 # hand: of 39 bad answers that a capable model wrote from five chunks, 25 lacked another chunk of a page in the prompt.
@@ -79,9 +79,9 @@ class HitFinder:
         return await asyncio.to_thread(_with_more, taken, retrieval.hits) if whole else taken
 
     async def find_more(self, query: str, reading: Reading, k: int, trace: Trace) -> tuple[Hit, ...]:
-        """Return the `k` best sections for another `query`, from where the question itself may be answered from.
+        """Return the `k` best sections for another `query`, with the question's collection and filters.
 
-        Raises as `find`.
+        Raises the errors of `find`.
         """
         question = reading.question
         search = Search((query,), question.collection, 2 * k, question.filters, neighbours=WHOLE)
@@ -91,9 +91,9 @@ class HitFinder:
         return (await asyncio.to_thread(_one_of_each_section, found.hits))[:k]
 
     async def read_page(self, url: str, reading: Reading) -> tuple[Hit, ...]:
-        """Return the sections of the page at `url`; none if the question may not be answered from such a page.
+        """Return the sections of the page at `url`; empty if the question's filters exclude the page.
 
-        Raises as `find`.
+        Raises the errors of `find`.
         """
         question = reading.question
         place = await self._retriever.aplace(url, question.collection)

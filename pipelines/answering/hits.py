@@ -23,7 +23,7 @@ def own_heading(hit: Hit) -> str:
 
 
 def passes(hit: Hit, filters: Filters) -> bool:
-    """Return whether `filters` keep a hit."""
+    """Return whether a hit passes `filters`."""
     return (
         (not filters.tags or bool(set(filters.tags) & set(hit.tags)))
         and filters.version in (None, hit.version)

@@ -67,8 +67,8 @@ class EngineSettings:
 
     `mode` names the synthesizer and `k` is the number of hits, for questions that name none. The reranker gets `depth`
     hits. With `pages_first`, the hits come from as many pages as possible. At most `max_per_page` hits come from one
-    page (0: no limit). `longest_question` is in characters. In the mode "research", a model looks again in at most
-    `rounds` rounds, for at most `rounds_s` seconds.
+    page (0: no limit). `longest_question` is in characters. In the mode "research", a model searches again
+    in at most `rounds` rounds, for at most `rounds_s` seconds.
     """
 
     mode: str = "compact"

@@ -1,1 +1,1 @@
-"""Research: a model looks again for sections, with tools, before it answers."""
+"""Research: a model searches for more sections with tools before it answers."""

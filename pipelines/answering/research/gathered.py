@@ -1,6 +1,6 @@
-"""The sections that a model has gathered: numbered in the order in which they came, each shown once.
+"""Collects the sections that a model finds, numbered in order of arrival, each shown once.
 
-Knows hits and texts; no model and no search.
+This module works with hits and texts; it knows nothing about models or searches.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,13 +13,13 @@ from pipelines.answering.synthesis.prompts import Piece
 from pipelines.llm.window import greatest
 from pipelines.records import Hit
 
-LEAST_WORDS = 40  # of a section that is cut to what has room: fewer tell nothing
-MOST_TITLES = 40  # of a page's sections that have no room
+LEAST_WORDS = 40  # the fewest words of a section that is cut to fit; fewer would say nothing
+MOST_TITLES = 40  # titles of a page's sections that don't fit
 CUT = " …"
 
 
 class Gathered:
-    """Sections under their numbers; `count` counts the tokens of a text. `lists` are what each look found, in order."""
+    """Numbered sections; `count` counts the tokens of a text, and `lists` has the results of each search in order."""
 
     def __init__(self, found: Sequence[Hit], count: Callable[[str], int]) -> None:
         self._count = count
@@ -32,25 +32,25 @@ class Gathered:
         return len(self._hits)
 
     def __getitem__(self, n: int) -> Hit:
-        """Return section number `n`, from 1 on."""
+        """Return section number `n`, from 1."""
         return self._hits[n - 1]
 
     def add(self, found: Sequence[Hit]) -> list[int]:
-        """Return the numbers of what was found; a section that is known keeps its own, and the longer text."""
+        """Add found sections and return their numbers; a known section keeps its number and its longer text."""
         numbers = list(dict.fromkeys(map(self._number, found)))
         self.lists.append(numbers)
         return numbers
 
     def first(self) -> list[Piece]:
-        """Return the sections as they are first shown: as far as they were found."""
+        """Return the sections as first shown: only their found chunks."""
         return [Piece.of(n, hit, hit.text) for n, hit in enumerate(self._hits, 1)]
 
     def mark_shown(self, numbers: Sequence[int]) -> None:
-        """Take note that a model has seen these."""
+        """Record that a model has seen these sections."""
         self._shown.update(numbers)
 
     def show(self, numbers: Sequence[int], room: int) -> str:
-        """Return sections that were found, in at most `room` tokens; of those that were shown, only the titles."""
+        """Return found sections in at most `room` tokens; sections shown before appear only by title."""
         shown: list[str] = []
         for n in numbers:
             if n in self._shown:
@@ -61,7 +61,7 @@ class Gathered:
         return "\n\n".join(shown)
 
     def show_page(self, numbers: Sequence[int], start: int, room: int) -> str:
-        """Return a page from its section number `start` on, in at most `room` tokens; of the others, the titles."""
+        """Return a page from its section number `start` in at most `room` tokens; other sections only by title."""
         at = numbers.index(start)
         begun, rest, left = list[str](), [*numbers[at:]], room * 3 // 4
         while rest and (piece := self._cut(rest[0], self[rest[0]].passage, left - self._count("\n\n".join(begun)))):
@@ -78,9 +78,9 @@ class Gathered:
         return listed(most) if most else "\n\n".join(begun)
 
     def ordered(self, chosen: Sequence[int]) -> list[Hit]:
-        """Return all sections for the answer: those that were chosen, the others as extra ones.
+        """Return all sections for the answer: the chosen ones first, the others as extra ones.
 
-        Without a choice they take turns: the best of each look first.
+        Without a choice, they alternate between the searches, with the best of each search first.
         """
         turns = filter(None, chain.from_iterable(zip_longest(*self.lists)))
         first = [n for n in dict.fromkeys(chosen) if 0 < n <= len(self)]
@@ -89,7 +89,7 @@ class Gathered:
         return [*(self[n] for n in first), *(replace(hit, score_kind=EXTRA) if first else hit for hit in kept)]
 
     def number_of(self, hit: Hit) -> int:
-        """Return the number of the section of a hit, 0 if it was not gathered."""
+        """Return the number of a hit's section, or 0 if it was not gathered."""
         return next((n for n, known in enumerate(self._hits, 1) if _same_section(known, hit)), 0)
 
     def _number(self, hit: Hit) -> int:
@@ -102,7 +102,7 @@ class Gathered:
         return n
 
     def _cut(self, n: int, text: str, room: int) -> str:
-        """Return section `n` with as much of `text` as has room; "" if that is too little to tell anything."""
+        """Return section `n` with as much of `text` as fits; "" if that is too little to be useful."""
         words = text.split(" ")
 
         def fits(most: int) -> bool:
@@ -115,7 +115,7 @@ class Gathered:
 
 
 def _same_section(one: Hit, other: Hit) -> bool:
-    """Return whether both are of one section, and one is within what comes with the other."""
+    """Return whether both hits are from one section, and one is within the chunks around the other."""
     same = (one.source, one.headings) == (other.source, other.headings)
     whole = READ in (one.score_kind, other.score_kind)
     return same and (whole or abs(one.ordinal - other.ordinal) <= WHOLE)

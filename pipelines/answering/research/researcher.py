@@ -1,7 +1,7 @@
-"""Lets a model look again before it answers: in rounds, with tools that search the index.
+"""Lets a model search again before it answers, in rounds, with tools that search the index.
 
-The tools reach what the question itself may be answered from, and nothing else: its collection, by its filters. What
-they find becomes the hits of the answer, which is written and checked like every other one. Knows no HTTP.
+The tools reach only the question's collection, through its filters. Their results become the hits of the answer, which
+is written and checked like any other. This module knows nothing about HTTP.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ from pipelines.records import Message, ToolCall
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_table
 
-STEP = "research"  # the step, and what stands in `degraded` where it failed
-FOUND = 6  # sections of one search; an estimate, as are the limits below
-MOST_TOKENS, LEAST_TOKENS = 4_000, 200  # of the result of a call; with less room than the least no tool is called
+STEP = "research"  # the name of the step, also in `degraded` if it failed
+FOUND = 6  # sections per search; an estimate, like the limits below
+MOST_TOKENS, LEAST_TOKENS = 4_000, 200  # per result of a call; with less room than LEAST_TOKENS, no tool is called
 MOST_CALLS = 5  # at once
-MOST_MISTAKES = 4  # calls that can't be carried out: a model that makes more won't learn
+MOST_MISTAKES = 4  # invalid calls; a model that makes more won't learn
 LONGEST_QUERY, LONGEST_URL = 400, 2_000  # characters
-LONGEST_ABOUT = 120  # characters of a query or title that a reader is shown
-SHORT_REPLY = 200  # characters of a reply whose bare numbers are those of sections
+LONGEST_ABOUT = 120  # characters of a query or title in a Status
+SHORT_REPLY = 200  # characters; bare numbers in a reply up to this length are section numbers
 
 TOOLS: Sequence[Tool] = [
     {"type": "function", "function": {"name": name, **described}}
@@ -49,11 +49,11 @@ log = logging.getLogger(__name__)
 
 
 class BadCall(ValueError):
-    """A call can't be carried out; the message says to the model what to do instead."""
+    """An invalid call; the message tells the model what to do instead."""
 
 
 class Researcher:
-    """Looks again with what `finder` finds, in at most `rounds` rounds and `seconds`."""
+    """Searches again with `finder`, in at most `rounds` rounds and `seconds`."""
 
     def __init__(self, finder: HitFinder, rounds: int, seconds: float) -> None:
         self._finder, self._rounds, self._seconds = finder, rounds, seconds
@@ -67,9 +67,10 @@ class Researcher:
         trace: Trace,
         tell: Callable[[Status], None],
     ) -> Retrieval | None:
-        """Return `retrieval` with what the agent's model found, in the order in which the answer should use it.
+        """Return `retrieval` with the hits of the agent's model, in the order in which the answer should use them.
 
-        None if its rounds failed before anything was found: `degraded` then has STEP. Raises TemplateError.
+        The result is None if the rounds failed before they found anything; then `degraded` has STEP. Raises
+        TemplateError.
         """
         session = agent.open(task, tell)
         found = [hit for hit in retrieval.hits if hit.score_kind != EXTRA]
@@ -92,7 +93,7 @@ class Researcher:
 
 @dataclass(slots=True)
 class Rounds:
-    """The rounds of one question. `searched` are its queries, `chosen` the sections that the model names at the end."""
+    """The rounds of one question; `searched` has its queries, `chosen` the sections that the model names at the end."""
 
     finder: HitFinder
     reading: Reading
@@ -106,7 +107,7 @@ class Rounds:
 
     @property
     def looked(self) -> bool:
-        """Whether anything was looked at beside what was found for the question itself."""
+        """Whether any search was made besides the one for the question itself."""
         return len(self.gathered.lists) > 1
 
     async def run(self, task: Task, agent: ResearchAgent, most: int) -> None:
@@ -127,19 +128,19 @@ class Rounds:
             said += [Message("assistant", reply.text, calls), *results]
 
     def _room(self, prompt: str, said: Sequence[Message]) -> int:
-        """Return how many tokens the results of all further calls may have."""
+        """Return the number of tokens left for the results of all further calls."""
         llm = self.session.llm
         used = llm.count(prompt) + sum(llm.count(message.said) for message in said if message.said)
         return self.session.window - llm.max_tokens - self.session.overhead() - used
 
     async def _carry_out(self, calls: Sequence[ToolCall], room: int) -> list[Message]:
-        """Return the results of calls, which may have `room` tokens together."""
+        """Return the results of the calls, in at most `room` tokens together."""
         each = min(room // len(calls), MOST_TOKENS)
         results = await asyncio.gather(*(self._result(call, each) for call in calls))
         return [Message("tool", text, call_id=call.id) for call, text in zip(calls, results, strict=True)]
 
     async def _result(self, call: ToolCall, room: int) -> str:
-        """Return the result of a call as the model reads it, an error too."""
+        """Return the result of a call, or its error, as text for the model."""
         tools: Mapping[str, Callable[[Mapping[str, Any], int], Awaitable[str]]]
         tools = {"search": self._search, "read_page": self._read_page}
         try:
@@ -179,12 +180,12 @@ class Rounds:
         return self.gathered.show_page(numbers, start, room)
 
     def _anchored(self, numbers: Sequence[int], url: str) -> int:
-        """Return the section of a page that the anchor of a URL names, else the first."""
+        """Return the section of a page that the anchor of a URL names, otherwise the first."""
         anchor = url.partition("#")[2]
         return next((n for n in numbers if anchor and anchor in self.gathered[n].anchors), numbers[0])
 
     def _tell(self, stage: str, about: str) -> None:
-        """Tell what is looked at: words that a model or a page wrote, for a reader, on one line."""
+        """Send a Status about a query or page, on one line and cleaned, because a model or a page wrote its words."""
         line = " ".join(clean_for_model(about).split())
         self.tell(Status(stage, about=line if len(line) <= LONGEST_ABOUT else f"{line[: LONGEST_ABOUT - 1]}…"))
 
@@ -206,7 +207,7 @@ _EXAMPLES = {"search": '{"query": "…"}', "read_page": '{"page": "3"}'}
 
 
 def _only(arguments: Mapping[str, Any], name: str) -> str:
-    """Return the argument `name`, which is the only one. Raises BadCall."""
+    """Return the argument `name`, which must be the only one. Raises BadCall."""
     if others := sorted(set(arguments) - {name}):
         raise BadCall(f"there is no argument {', '.join(map(repr, others))[:200]}; the only one is {name!r}")
     value = arguments.get(name)
@@ -218,7 +219,7 @@ def _only(arguments: Mapping[str, Any], name: str) -> str:
 
 
 def numbers_in(reply: str) -> tuple[int, ...]:
-    """Return the numbers of sections that a reply names: those in brackets, else the bare ones of a short reply."""
+    """Return the section numbers in a reply: bracketed ones, or the bare ones of a short reply."""
     named = re.findall(r"\[(\d{1,4})\]", reply)
     if not named and len(reply) <= SHORT_REPLY:
         named = re.findall(r"(?<![\w.])\d{1,4}(?!\.?\w)", reply)

@@ -92,7 +92,7 @@ def _leads(above: Sequence[str], headings: Sequence[str]) -> bool:
 
 
 def by_section(pages: Sequence[Hit]) -> list[list[Hit]]:
-    """Return the chunks of each section of pages, which are their chunks in reading order."""
+    """Return the chunks of each section of `pages`, which has chunks in reading order."""
     return [list(part) for _, part in groupby(pages, key=attrgetter("url", "headings"))]
 
 

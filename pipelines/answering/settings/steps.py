@@ -58,8 +58,8 @@ class RetrievalChoices(SettingsGroup):
     max_per_page: Annotated[int, Field(ge=0)] = _ENGINE.max_per_page  # hits per page; 0: no limit
     neighbours: Annotated[int, Field(ge=0, le=10)] = _RETRIEVAL.neighbours  # chunks joined to each side of a hit
     spelling: bool = _RETRIEVAL.spelling  # correct words missing from the index to similar ones in it
-    rounds: Annotated[int, Field(ge=1, le=20)] = _ENGINE.rounds  # of searches that a model may make in mode "research"
-    rounds_s: Annotated[float, Field(gt=0)] = _ENGINE.rounds_s  # time limit of all rounds together
+    rounds: Annotated[int, Field(ge=1, le=20)] = _ENGINE.rounds  # rounds of searches by a model in mode "research"
+    rounds_s: Annotated[float, Field(gt=0)] = _ENGINE.rounds_s  # time limit for all rounds together
     query_adapter: Path = Path()  # folder of a trained adapter for question vectors
 
 

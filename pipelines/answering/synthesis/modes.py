@@ -116,7 +116,7 @@ class Compact(StreamingMode):
 
 
 class Research(Compact):
-    """As Compact, from sections that the model gathered itself: from whole sections, in its own order."""
+    """Like Compact, but answers from whole sections that the model gathered, in the order that it chose."""
 
 
 class Refine(Compact):

@@ -80,16 +80,16 @@ class Agent(Protocol):
 
 @runtime_checkable
 class ResearchAgent(Protocol):
-    """An agent whose model may look again, before it answers."""
+    """An agent whose model may search again before it answers."""
 
     name: str
 
     def prompts_of(self, task: Task) -> Prompts:
-        """Return the prompts for a task, with its own in their places. Raises TemplateError."""
+        """Return the prompts for a task, including the task's own templates. Raises TemplateError."""
         ...
 
     def open(self, task: Task, tell: Callable[[Status], None]) -> LLMSession:
-        """Return a session with its model, which tells what it is at."""
+        """Return a session with its model; `tell` receives each Status."""
         ...
 
 
@@ -129,13 +129,13 @@ class LLMAgent:
         return pull(partial(self._write, task))
 
     def prompts_of(self, task: Task) -> Prompts:
-        """Return the prompts for a task, with its own in their places. Raises TemplateError."""
+        """Return the prompts for a task, including the task's own templates. Raises TemplateError."""
         return self._prompts.replaced(task.templates)
 
     def open(
         self, task: Task, tell: Callable[[Status], None], window: int | None = None, assistant: str = ""
     ) -> LLMSession:
-        """Return a session with the model: the system prompt, the turns before, and the beginning of each reply."""
+        """Return a session with the model: the system prompt, previous turns, and the beginning of each reply."""
         window = window or self._llm.context_window
         return LLMSession(
             self._llm,

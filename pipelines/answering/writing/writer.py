@@ -79,7 +79,7 @@ class AnswerWriter:
         return name == self._extractive.name or len(self._agents) == 1
 
     def researching(self, name: str) -> ResearchAgent | None:
-        """Return the agent `name` if its model may be asked to look again: from here, wherever the agent runs."""
+        """Return the agent `name` if its model can search again, or its local counterpart if it runs elsewhere."""
         agent = next((agent for agent in self._agents if agent.name == name), self._agents[0])
         agent = getattr(agent, "like", agent)
         return agent if isinstance(agent, ResearchAgent) else None
