@@ -1,4 +1,4 @@
-"""Tool calls in the chat protocol: how a request offers tools, and how the calls of a reply are put together.
+"""Tool calls in the chat protocol: offering tools in a request, and reading the calls of a reply.
 
 Knows the forms in which servers send calls; no tool.
 """
