@@ -1,4 +1,4 @@
-"""Reads the memory limit of this machine's container, if it runs in one: control groups of version 2 and version 1."""
+"""Reads the memory limit of this machine's container from control groups, version 2 or 1."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -5,7 +5,6 @@ is written and checked like any other. This module knows nothing about HTTP.
 """
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ from pipelines.llm.tool_calls import Tool
 from pipelines.llm.window import WindowTooSmall
 from pipelines.records import Message, ToolCall
 from pipelines.text.cleaning import clean_for_model
+from pipelines.text.parsing import parse_json
 from pipelines.text.phrases import read_table
 
 STEP = "research"  # the name of the step, also in `degraded` if it failed
@@ -193,7 +193,7 @@ class Rounds:
 def _arguments(call: ToolCall) -> Mapping[str, Any]:
     """Return the arguments of a call. Raises BadCall."""
     try:
-        arguments = json.loads(call.arguments or "{}")
+        arguments = parse_json(call.arguments or "{}")
     except ValueError as error:
         raise BadCall(
             f"the arguments are no JSON ({error}): write one object, such as {_EXAMPLES[call.name]}"
