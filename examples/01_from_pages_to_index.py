@@ -2,9 +2,8 @@
 
     .venv/bin/python examples/01_from_pages_to_index.py
 
-Uses Ray Data, with an actor pool for the embeddings. Each step works on one page or one batch, so adding a step means
-adding a `map_batches`. `raydex index` has the same chain plus everything that a site needs: crawling, reuse of vectors,
-publishing in one step.
+Uses Ray Data, with an actor pool for the embeddings. Each step works on one page or one batch: a further step is one
+more `map_batches`. `raydex index` has the same chain, and adds crawling, reuse of vectors and publishing in one step.
 """
 
 import tempfile

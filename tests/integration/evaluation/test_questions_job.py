@@ -166,7 +166,7 @@ def test_wrong_answer_becomes_an_evaluation_row_and_a_training_pair(job, store, 
     assert job("correct", "bad", "--pair", "--source", right, out="pairs.jsonl")[0] == 0
     assert read_dataset(tmp_path / "pairs.jsonl") == [Example("How many copies run?", (right,), None, (wrong,))]
     for words, message in [
-        (("correct", "gone", "--source", right), "'gone' is recorded"),
+        (("correct", "gone", "--source", right), "no recorded question has the id or wording 'gone'"),
         (("correct", "bad"), "name the source"),
         (("correct", "bad", "--source", f"{right}x"), "has no section"),
         (("correct", "bad", "--pair", "--source", right, "--source", wrong), "cites no other source"),

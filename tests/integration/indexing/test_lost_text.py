@@ -222,7 +222,7 @@ def test_night_that_loses_the_text_is_refused(tmp_path, jobs, store, monkeypatch
     nights = Nights(tmp_path, jobs)
     assert nights().summary["verdict"] == "published"
     index, pages = store.live_index("docs"), sorted(nights.pages.glob("*.html"))
-    for count, said in ((len(pages) * 3 // 4, "of the text would be lost"), (len(pages), "holds text")):
+    for count, said in ((len(pages) * 3 // 4, "of the text would be lost"), (len(pages), "no page has text")):
         lose(nights.pages, count)
         refused = nights()
         assert (refused.code, refused.summary["verdict"]) == (4, "refused")

@@ -330,7 +330,7 @@ WRONG_FLAGS = [
     (["reindex"], "nothing to index"),
     (["reindex", "--start-url", "http://user:secret@a.test/"], "user name"),
     (["reindex", "--start-url", "https://a.test/", "--model", "hash:0"], "hash:0"),
-    (["reindex", *HERE, "--chunk-size", "-1"], "chunk_size"),
+    (["reindex", *HERE, "--chunk-size", "-1"], "--chunk-size is '-1'"),
     (["reindex", *HERE, "--embedders", "0"], "0 embedding actors"),
     (["reindex", *HERE, "--embedders", "2", "--no-ray"], "leave out one of the two"),
     *(([verb, "--collection", "docs"], "there is no collection 'docs'; there are: none")

@@ -67,8 +67,8 @@ def test_collection_name_uses_the_settings_of_the_last_run(nights, store):
         wrong, gone = nights.jobs.run(verb, "dcos"), nights.jobs.run(verb, "dcos.yaml")
         assert wrong.code == 2 and "there is no collection 'dcos'; there are: docs" in wrong.messages
         assert gone.code == 2 and "dcos.yaml" in gone.messages and "there is no collection" not in gone.messages
-    with pytest.raises(SystemExit):
-        nights.jobs.run("nightly")
+    nameless = nights.jobs.run("nightly")
+    assert nameless.code == 2 and "COLLECTION is missing" in nameless.messages
 
 
 def test_broken_model_is_refused_with_the_questions_that_got_worse(nights, store, monkeypatch):

@@ -40,7 +40,7 @@ MAY_BE = {
 }  # fmt: skip
 MAY_HAVE = {
     "align", "aria-describedby", "aria-label", "class", "data-source", "dir", "href", "lang", "rel", "role",
-    "start", "tabindex", "target",
+    "start", "tabindex", "target", "title",
 }  # fmt: skip
 
 

@@ -56,7 +56,8 @@ def test_events_are_hits_deltas_citations_and_the_whole_answer_in_order(client: 
     found = stream_events(client)
     assert [name for name, _ in found] == ["hits", "status", *["delta"] * 5, "citation", "answer"]
     assert found[0][1].keys() == {"hits", "index", "revision", "queries"}
-    assert found[1][1] == {"stage": "reading", "agent": "an agent", "passages": 1, "tokens": 200, "seconds": 3.5}
+    status = {"stage": "reading", "agent": "an agent", "passages": 1, "tokens": 200, "seconds": 3.5, "about": ""}
+    assert found[1][1] == status
     assert "".join(body["text"] for name, body in found if name == "delta") == TEXT == found[-1][1]["answer"]
     assert found[-2][1] == found[-1][1]["citations"][0]
 
