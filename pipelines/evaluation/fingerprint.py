@@ -8,6 +8,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def evaluation_fingerprint(
         **({"verified": verified} if verified else {}),
         "configuration": public_settings(settings),
         "models": {name: _file_states(path) for name, path in _local_models(settings)},
-        "code": digest(*(meaning_of(path.suffix, path.read_text("utf-8")) for path in code_files())),
+        "code": code_digest(),
     }
     return digest(json.dumps(decides, sort_keys=True))
 
@@ -62,6 +63,12 @@ def public_settings(settings: AnswerSettings) -> dict[str, Any]:
     """Return settings as data, without API keys and without settings that change no answer."""
     values = _without_keys(flatten(settings.model_dump(mode="json"), AnswerSettings))
     return {name: value for name, value in values.items() if name not in ELSEWHERE}
+
+
+@cache
+def code_digest() -> str:
+    """Return the digest of the code that may change an answer; computed once, as parsing it takes two seconds."""
+    return digest(*(meaning_of(path.suffix, path.read_text("utf-8")) for path in code_files()))
 
 
 def code_files() -> list[Path]:
