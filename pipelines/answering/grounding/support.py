@@ -104,6 +104,11 @@ class Passages:
         self._vectors: dict[str, np.ndarray] = {}
         self._looked_up: dict[tuple[str, str | None], Sequence[Token]] = {}
 
+    async def analyse(self) -> None:
+        """Analyse the passages in a thread, because many long ones take a tenth of a second."""
+        if "_passages" not in self.__dict__:
+            await asyncio.to_thread(lambda: self._passages)
+
     @cached_property
     def _passages(self) -> list[_Passage]:
         return [_Passage.of(hit, self._language) for hit in self.hits]

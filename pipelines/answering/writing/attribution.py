@@ -58,6 +58,7 @@ class Attributor:
     async def _check(self, statement: Statement) -> CheckedStatement:
         text, numbers = self._claim_of(statement), [n for n in statement.numbers if 1 <= n <= len(self._passages.hits)]
         code = statement.code if statement.kind is StatementKind.CODE else None
+        await self._passages.analyse()
         given = await self._passages.check(text, numbers, code) if numbers else {}
         checked = CheckedStatement(statement, given)
         if not checked.is_claim:

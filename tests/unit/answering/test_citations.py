@@ -1,6 +1,7 @@
 """Citations: the words and vectors of the passages decide which numbers of an answer are correct."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.answering import WordEmbedder, make_hit
 
+from pipelines.answering.grounding import support
 from pipelines.answering.grounding.answerable import is_answerable
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.writing.attribution import Attributor
@@ -65,6 +67,14 @@ def test_citations_come_in_order_of_appearance_with_their_source() -> None:
     assert (second.n, second.source, second.title) == (2, "https://d.test/tune#stop", "Tune › Stopping")
     assert first.n == 1 and second.supported and first.supported and "read_csv" in first.snippet
     assert {first.by, second.by} == {"model"}
+
+
+def test_passages_are_analysed_outside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+    analyse = support._Passage.of
+    monkeypatch.setattr(support._Passage, "of", lambda *of: threads.append(threading.current_thread()) or analyse(*of))
+    cite("To load comma separated files, call read_csv [1]. It streams blocks.")
+    assert len(threads) == len(HITS) and threading.main_thread() not in threads
 
 
 @pytest.mark.parametrize("embed", [None, by_words])
