@@ -1,4 +1,4 @@
-"""Shows the help of a command in two columns that fit the terminal: names, and what they mean."""
+"""Prints the help of a command in two columns that fit the terminal: names and meanings."""
 
 import shutil
 import sys
@@ -32,11 +32,11 @@ class Columns:
         print(textwrap.fill(f"usage: {said}", self._width, subsequent_indent="       "))
 
     def render_description(self, console: Any, options: Any, description: Any) -> None:
-        """Print what the command does."""
+        """Print the description of the command."""
         print(textwrap.fill(plain(description, console), self._width))
 
     def _entry(self, entry: HelpEntry, console: Any) -> Iterator[str]:
-        """Yield the lines of a flag: its name, then what it means, on the same line if there is room."""
+        """Yield the lines of a flag: its name, then its meaning, on the same line if there is room."""
         name = ", ".join(entry.display_labels_with_metavar)
         lines = textwrap.wrap(meaning(entry, console), self._width - INDENT - NAMES)
         room = NAMES - len(name)
@@ -46,7 +46,7 @@ class Columns:
 
 
 def meaning(entry: HelpEntry, console: Any) -> str:
-    """Return what a flag means, its choices and its default."""
+    """Return the meaning of a flag, its choices and its default."""
     choices = f"({', '.join(entry.choices)})" if entry.choices else ""
     default = f"(default: {entry.default})" if entry.default is not None else ""
     needed = "(required)" if entry.required else ""
@@ -54,6 +54,6 @@ def meaning(entry: HelpEntry, console: Any) -> str:
 
 
 def plain(shown: Any, console: Any) -> str:
-    """Return what rich would show, as one line without styles."""
+    """Return the text of a rich renderable on one line, without styles."""
     wide = console.options.update(width=LONGEST)
     return "" if shown is None else " ".join("".join(part.text for part in console.render(shown, wide)).split())

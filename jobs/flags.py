@@ -1,4 +1,4 @@
-"""Reads the words and flags of a command with cyclopts, and says what is wrong with them.
+"""Reads the arguments and flags of a command with cyclopts, and explains mistakes in them.
 
 A command is a function with typed parameters; `command` makes the app that reads them. The types below are the flags
 that several commands share.
@@ -27,10 +27,10 @@ NoLLM = Annotated[bool | None, Parameter("--no-llm", help="quote the documentati
 NoRay = Annotated[bool, Parameter(help="do all work in this process")]
 
 Name = Annotated[str, Parameter(help="name of the collection")]
-"""A collection, as a word or with --collection."""
+"""A collection, as an argument or with --collection."""
 SOURCE = "name of the collection, with the settings of its last run; or its file (*.yaml)"
 Source = Annotated[str, Parameter("--collection", help=SOURCE)]
-"""A collection by its name or by its file, as a word or with --collection."""
+"""A collection by its name or by its file, as an argument or with --collection."""
 
 ARGUMENTS, FLAGS, RUNNING = Group("Arguments", sort_key=0), Group("Flags", sort_key=1), Group("Running", sort_key=9)
 Fresh = Annotated[bool, Parameter(group=RUNNING, help="ask every question again and ignore stored answers")]
@@ -43,23 +43,23 @@ Work = Callable[..., int]
 
 
 def shown_default(value: object) -> str | None:
-    """Return a default as help shows it, None if it says nothing."""
+    """Return a default as help shows it, None if help leaves it out."""
     return None if value is None or value is False or value in ((), [], "") else str(value)
 
 
 PLAIN = Parameter(negative=(), show_default=shown_default, allow_repeating=True)
-"""No flag has a second one that takes it back; of a flag that is given twice, the last value counts."""
+"""Flags have no negative form; if a flag is given twice, the last value counts."""
 
 
 class BadFlags(ValueError):
-    """The words or flags of a command can't be read; the message says which, and what to write."""
+    """The arguments or flags of a command can't be used; the message names them and the fix."""
 
 
 def command(verb: str, doc: str | None, work: Work | None = None, *, note: str = "", kind: type[App] = App) -> App:
-    """Return the app of `raydex <verb>`, which does `work`; without it, add functions as the verb's actions.
+    """Return the app of `raydex <verb>`, which calls `work`. Without `work`, register functions as the verb's actions.
 
-    The help has the first paragraph of `doc`, and ends with `note` and the verb's examples. The app is named as it was
-    called: by `python -m jobs.<file>` if that is what runs.
+    The help has the first paragraph of `doc`, and ends with `note` and the verb's examples. The app has the name
+    that the user typed: `raydex <verb>`, or `python -m jobs.<file>`.
     """
     app = kind(
         name=called(verb),
@@ -82,7 +82,7 @@ def command(verb: str, doc: str | None, work: Work | None = None, *, note: str =
 
 
 def called(verb: str) -> str:
-    """Return how this process calls a verb."""
+    """Return the command that the user typed for a verb."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     module = spec.name if spec else ""
     return f"python -m {module}" if module.startswith("jobs.") and module != "jobs.__main__" else f"raydex {verb}"
@@ -94,7 +94,7 @@ def examples(verb: str) -> str:
 
 
 def read_words(app: App, words: Sequence[str]) -> tuple[Work, BoundArguments]:
-    """Return the function of `app` that the words call, and its arguments.
+    """Return the function of `app` that the command line calls, and its arguments.
 
     Raises BadFlags.
     """
@@ -113,7 +113,7 @@ def actions_of(app: App) -> list[str]:
 
 
 def describe(error: CycloptsError, words: Sequence[str]) -> str:
-    """Return what is wrong with the words, and what to write."""
+    """Return the message about a command line that can't be read."""
     error.verbose = False
     if isinstance(error.__cause__, ValidationError):
         names = {one.field_info.name: one.name for one in (error.argument.children if error.argument else ())}
@@ -142,8 +142,8 @@ def flags_of(
 ) -> type[BaseModel]:
     """Return the flags that fill `model`: one for each field with a description, which is its help.
 
-    `named` has the parameters of fields whose flags have other names. `given` returns what the command line set, and
-    `fill` the model.
+    `named` has the parameters of fields whose flags have other names. `given` returns the fields that the command line
+    set, and `fill` returns the model.
     """
     fields: dict[str, Any] = {}
     for name, field in model.model_fields.items():
@@ -170,19 +170,19 @@ def fill(model: type[M], flags: BaseModel | None) -> M:
 def describe_flags(
     error: ValidationError, model: type[BaseModel] | None = None, names: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """Return which values of flags are wrong, and why; `names` has the flags of fields."""
+    """Return the message about values that a model refused; `names` has the flags of fields."""
     return describe_mistakes(error, model, lambda path: names.get(path) or f"--{path.replace('_', '-')}")
 
 
 def all_commands(app: App) -> Iterator[tuple[str, App]]:
-    """Yield a verb's app, and the apps of its actions, each with the words that call it."""
+    """Yield a verb's app and the apps of its actions, each with its command line."""
     yield app.name[0], app
     for name in actions_of(app):
         yield f"{app.name[0]} {name}", app[name]
 
 
 def list_flags(app: App) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the names of each word and flag of a command, and what it means."""
+    """Yield the names of each argument and flag of a command, with its help."""
     if app.default_command is not None:
         for argument in app.assemble_argument_collection(default_parameter=PLAIN):
             if argument.parse and argument.show:

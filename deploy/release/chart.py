@@ -10,7 +10,7 @@ import helm_python as helm
 
 
 def main(chart: str, version: str, folder: str, url: str, registry: str) -> str:
-    """Return what was published and pulled."""
+    """Return the published and the pulled version."""
     archive = Path(helm.package(chart, destination=folder))
     helm.repo_index_generate(folder, base_url=url)
     pulled = Path(folder) / "pulled"

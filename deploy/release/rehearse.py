@@ -41,11 +41,11 @@ STAND_IN_PACKAGES = (
 
 
 class Skipped(Exception):
-    """A step can't run here; the message says what it needs."""
+    """A step can't run here; the message names the missing program."""
 
 
 class Rehearsal:
-    """A release of what is checked out; its files are in `folder`."""
+    """A release of the checked-out tree; its files are in `folder`."""
 
     def __init__(self, folder: Path, stand_in: Path | None) -> None:
         self.version, self._folder, self._stand_in = project_version(), folder, stand_in
@@ -53,7 +53,7 @@ class Rehearsal:
         self._tools = Path(sys.executable).parent / "release"
 
     def steps(self) -> dict[str, Callable[[], str]]:
-        """Return the steps by name, in order. Each returns what it found, or raises Skipped or CalledProcessError."""
+        """Return the steps by name, in order. Each returns its result, or raises Skipped or CalledProcessError."""
         return {
             "versions": self.compare_versions,
             "build": self.build,
@@ -164,7 +164,7 @@ class Docker:
         run("docker", "push", name)
 
     def run_pulled(self, name: str) -> str:
-        """Pull the image, and return what it says of its version."""
+        """Pull the image and return the version it prints."""
         run("docker", "image", "rm", name)
         return run("docker", "run", "--rm", name, "--version")
 
@@ -221,7 +221,7 @@ class Buildah:
         self._run("push", "--quiet", "--tls-verify=false", name, f"docker://{name}")
 
     def run_pulled(self, name: str) -> str:
-        """Pull the image, and return what it says of its version."""
+        """Pull the image and return the version it prints."""
         self._run("rmi", "--force", name)
         container = self._run("from", "--quiet", "--tls-verify=false", f"docker://{name}").splitlines()[-1]
         return self._run("run", "--isolation", "chroot", container, "--", "raydex", "--version")
@@ -234,7 +234,7 @@ def has_docker() -> bool:
 
 
 def run(*words: str | Path, env: dict[str, str] | None = None, cwd: Path = ROOT) -> str:
-    """Return what a command says; what it says when it fails is printed."""
+    """Return a command's output. The output of a failed command is printed."""
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False, cwd=cwd,
                           env=os.environ | (env or {}))  # fmt: skip
     if done.returncode:
