@@ -193,7 +193,8 @@ def exit_code(error: Exception) -> int:
 
     if isinstance(error, CollectionBusy):
         return BUSY
-    return BAD_INPUT if isinstance(error, ValueError | LookupError) else FAILED
+    bug = type(error) in (KeyError, IndexError)  # our own errors are subclasses with a message for users
+    return BAD_INPUT if isinstance(error, ValueError | LookupError) and not bug else FAILED
 
 
 def describe_error(error: Exception) -> tuple[str, bool]:

@@ -14,7 +14,8 @@ import pytest
 
 from jobs import ask, demo
 from jobs.__main__ import raydex
-from jobs.flags import BadFlags, read_words
+from jobs.cli import run_job
+from jobs.flags import BadFlags, command, read_words
 from jobs.verbs import VERBS
 from pipelines.store import NoSuchCollection
 from tests.kit.cluster import free_port
@@ -247,3 +248,15 @@ def test_question_needs_no_quotes(words):
 def test_misspelled_collection_is_named_with_the_intended_one():
     assert str(NoSuchCollection("dcos", ["docs", "api"])).endswith("there are: docs, api; did you mean docs?")
     assert str(NoSuchCollection("x", [])).endswith("there are: none")
+
+
+@pytest.mark.parametrize(("error", "code", "traced"), [
+    (KeyError("a"), 1, True), (IndexError("list index out of range"), 1, True), (AttributeError("x"), 1, True),
+    (NoSuchCollection("x", []), 2, False), (ValueError("--x is 0"), 2, False),
+])  # fmt: skip
+def test_a_bug_is_no_bad_input_and_shows_its_traceback(error, code, traced, capsys):
+    def work() -> int:
+        raise error
+
+    assert run_job(command("status", "Shows.", work), []) == code
+    assert ("Traceback" in capsys.readouterr().err) is traced
