@@ -1,6 +1,6 @@
 """Compares methods of clustering questions on wordings with known meanings, and times the chosen one.
 
-    python benchmarks/clustering.py             # the table of docs/insights.md
+    python benchmarks/clustering.py             # the table of benchmarks/results/question-clusters.md
     python benchmarks/clustering.py --time 10000
 
 The wordings were written by hand: 104 questions about three documentations, each in two to five wordings, as sentences,

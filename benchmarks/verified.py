@@ -1,6 +1,6 @@
 """Measures verified answers: how often they are given correctly, how often at all, and the cost of the look-up.
 
-    python -m benchmarks.verified                            # the table of docs/feedback.md
+    python -m benchmarks.verified                            # the table of benchmarks/results/verified-answers.md
     python -m benchmarks.verified --questions asked.jsonl    # prints the pairs of questions that would share an answer
     python -m benchmarks.verified --answers 200              # seconds of a question to a collection with so many
 

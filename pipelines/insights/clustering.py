@@ -14,8 +14,8 @@ from pipelines.lexical import STOP_TERMS, terms
 
 # Weights of the similarity of two questions: their cosine, the sections found for both, their common words. Sections
 # found for a question without an answer are random, so they count less. Chosen on 404 wordings of 104 questions about
-# three documentation sites (benchmarks/clustering.py; docs/insights.md has the table): pairwise F1 is 0.56, and 0.59
-# for questions without an answer. Average linkage with only cosines reaches 0.38 and 0.34 at best.
+# three documentation sites (benchmarks/results/question-clusters.md): pairwise F1 is 0.56, and 0.59 for questions
+# without an answer. Average linkage with only cosines reaches 0.38 and 0.34 at best.
 ANSWERED, UNANSWERED, ALIKE = (0.3, 0.5, 0.2), (0.6, 0.2, 0.2), 0.25
 SLOTS = 1024  # hash buckets for sections and words: in one of 5 questions, two of its 20 names collide
 # Questions compared pairwise at a time: 4,000 take 64 MB and a second. More are processed in blocks.

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 _PHRASES, _PROMPTS = read_phrases(__name__), read_table(__name__)["prompts"]
 
-# Each costs a model call before the search; docs/experiments.md has the gains.
+# Each costs a model call before the search; benchmarks/results/parts-off-by-default.md has the gains.
 NUM_QUERIES = 0
 HYDE = False  # ranks the right page higher: benchmarks/results/language-model-in-retrieval.md
 TIMEOUT_S = 5.0

@@ -14,8 +14,8 @@ from pipelines.lexical import name_parts
 from pipelines.text.phrases import read_table
 
 # The least cosine, and the least share of each question's content words that the other has too. Chosen on the
-# odd-numbered questions of benchmarks/questions/same-meaning.jsonl and checked on the others: docs/feedback.md has the
-# table.
+# odd-numbered questions of benchmarks/questions/same-meaning.jsonl and checked on the others:
+# benchmarks/results/verified-answers.md has the table.
 SIMILAR, SHARED_WORDS = 0.89, 0.66
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
