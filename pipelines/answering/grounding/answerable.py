@@ -1,6 +1,7 @@
 """Decides whether any hit could support an answer, and words the answer if none does.
 
-This module uses the words and scores of hits, but no model. docs/citations.md has the figures.
+This module uses the words and scores of hits, but no model. benchmarks/results/does-anything-answer.md has the
+figures.
 """
 
 import math
@@ -44,11 +45,11 @@ BEFORE_MODEL = Threshold(close=0.35, some=0.3, by_words=0.3)
 BEFORE_QUOTING = Threshold(close=0.4, some=0.2, by_words=0.4)
 # Logistic regression on the scaled cosine, the scaled BM25 score, the logarithm of the number of terms, and 1. Fitted
 # on one half of 538 questions and keywords with their page, against questions about other subjects and to other sites,
-# and against questions whose page was held out; docs/citations.md has the figures for the other half.
+# and against questions whose page was held out: benchmarks/results/does-anything-answer.md.
 _BY_BOTH = (4.33, 1.74, 1.31, -8.68)
 _BY_COSINE = (6.70, 0.0, -0.28, -4.50)
 _BY_WORDS = (0.0, 2.68, 2.41, -8.08)
-LIKELY = 0.2  # refuses 3.4 % of 700 questions to twelve sites, and 6 % of 83 users' questions: docs/citations.md
+LIKELY = 0.2  # refuses 3.4 % of 700 questions to twelve sites, and 6 % of 83 users' questions
 # At this likelihood and above, the closest passages are shown, below "I do not know" if the question is not CLOSE.
 # Questions about cooking, sport and other products had 0.00 to 0.08 (32 of 36, on the Ray and the PostgreSQL
 # documentation); wrongly refused questions had 0.04 to 0.25.

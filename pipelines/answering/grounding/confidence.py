@@ -1,6 +1,6 @@
 """Rates how far a reader can rely on an answer, from known figures without another model call.
 
-docs/citations.md has the definition in words, and its figures.
+docs/citations.md has the definition in words, benchmarks/results/confidence.md has the figures.
 """
 
 from pipelines.records import HIGH, LOW, SOME, Claims, Confidence
@@ -8,8 +8,8 @@ from pipelines.records import HIGH, LOW, SOME, Claims, Confidence
 # Shares of claims that a passage supports: confidence may be high from MOST upwards, and is low below HALF.
 MOST, HALF = 0.8, 0.5
 # How likely the index answers the question (`likelihood`): high from SURE upwards, low below DOUBTFUL. The first claim
-# is mostly the answer itself: high from WELL upwards. Chosen on 29 answers of a small model; docs/citations.md has the
-# figures.
+# is mostly the answer itself: high from WELL upwards. Chosen on 29 answers of a small model:
+# benchmarks/results/confidence.md.
 SURE, DOUBTFUL, WELL = 0.6, 0.1, 0.7
 # A quotation always agrees with its source, so its chance of answering the question decides: low below RELEVANT, high
 # from CERTAIN upwards, where 101 of 107 quote the right page (benchmarks/results/quotation-support.md). The index's

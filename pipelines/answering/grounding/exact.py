@@ -1,7 +1,7 @@
 """Finds the parts of a claim that can be looked up exactly, and reports the ones in no passage.
 
-They are code, commands, flags, names, numbers and versions. This module looks only at texts; docs/citations.md has the
-figures.
+They are code, commands, flags, names, numbers and versions. This module looks only at texts;
+benchmarks/results/claim-checks.md has the figures.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Measures how well passages support a claim: by words, by vectors, and by exact lookup.
 
 This module works with texts, words and vectors. It knows nothing about answers, prompts or HTTP. docs/citations.md
-describes the method and its figures.
+describes the method, benchmarks/results/claim-checks.md has its figures.
 """
 
 import asyncio

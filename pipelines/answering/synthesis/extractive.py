@@ -1,7 +1,7 @@
 """Answers from hits without a language model by quoting the passage that answers best.
 
 This module works with candidates, quotes and vectors, without an index, a language model or HTTP. docs/citations.md
-describes the method and its figures.
+describes the method and links to its figures.
 """
 
 import asyncio

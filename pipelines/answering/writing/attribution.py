@@ -1,7 +1,7 @@
 """Adds the number of the passage that supports a claim while the answer streams.
 
 This module works with statements and passages; it knows nothing about engines or prompts, and makes no second model
-call. docs/citations.md has the figures.
+call. benchmarks/results/claim-checks.md has the figures.
 """
 
 import time
