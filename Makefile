@@ -19,7 +19,7 @@ help:
 	@echo "make check-constraints                    whether constraints.txt installs on every Python and platform promised"
 	@echo "make quality                              benchmarks/results/ray-docs*.md anew, from the index of the Ray documentation"
 	@echo "make bench [BENCH='retrieval peers']       docs/benchmarks.md anew: every table, or those named"
-	@echo "make bench BENCH=scale SIZES=10k,100k,1m   docs/scale.md with a million chunks: half an hour more"
+	@echo "make bench BENCH=scale SIZES=10k,100k,1m   benchmarks/results/scale.md with a million chunks: half an hour more"
 	@echo "make docs                                 the documentation site, in .site/html"
 	@echo "make wheel                                dist/: a wheel and an sdist"
 	@echo "make release-check                        the steps of a release, against registries on this machine"

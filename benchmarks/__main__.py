@@ -37,8 +37,8 @@ BENCHMARKS = (
     Benchmark("serve", "answering_serve"),
     Benchmark("peers", "peers"),
     Benchmark("nights", "nights", page="docs/nights.md"),
-    Benchmark("scale", "scale", page="docs/scale.md"),
-    Benchmark("tags", "tags", page="benchmarks/results/trained-kinds.md"),
+    Benchmark("scale", "scale", page="benchmarks/results/scale.md"),
+    Benchmark("tags", "tags", page="docs/training.md"),
 )
 
 
