@@ -38,7 +38,7 @@ BENCHMARKS = (
     Benchmark("peers", "peers"),
     Benchmark("nights", "nights", page="docs/nights.md"),
     Benchmark("scale", "scale", page="benchmarks/results/scale.md"),
-    Benchmark("tags", "tags", page="docs/training.md"),
+    Benchmark("tags", "tags", page="benchmarks/results/trained-kinds.md"),
 )
 
 
