@@ -204,13 +204,16 @@ def indexing_options() -> dict[str, Any]:
     }
 
 
-def tell_secrets() -> dict[str, str]:
+def tell_secrets() -> dict[str, Any]:
     """Return the secrets for sending notices and reports, and the URL of Slack's Web API."""
+    from pipelines.nights.notices.teller import SERVICE_VARIABLE
+
     given = {
         "webhook": os.environ.get("RAYDEX_WEBHOOK_SECRET"),
         "slack": os.environ.get("SLACK_BOT_TOKEN"),
         "smtp": os.environ.get("RAYDEX_SMTP_PASSWORD"),
         "slack_api": os.environ.get("SLACK_API_URL"),
+        "services": {name: value for name, value in os.environ.items() if name.startswith(SERVICE_VARIABLE)},
     }
     return {name: value for name, value in given.items() if value}
 

@@ -45,6 +45,12 @@ def failure_notice(collection: str, error: Exception) -> Notice:
     return Notice(uuid4().hex, "night.failed", collection, title, lines, {"error": type(error).__name__, "said": said})
 
 
+def trial_notice(collection: str) -> Notice:
+    """Return a notice that only shows whether notices arrive."""
+    lines = [f"This is a test. Notices about collection {collection} arrive here.", "Nothing else happened."]
+    return Notice(uuid4().hex, "test", collection, f"Raydex: a test notice for {collection}", lines)
+
+
 def _describe(result: NightResult) -> Iterator[str]:
     for name, said in result.steps.items():
         yield f"  {name:<11} {said}"

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Address = Annotated[str, Field(pattern=r"^[^@\s,]+@[^@\s,]+$")]
 Share = Annotated[float, Field(ge=0, le=1)]
+ServiceName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 # How far a measure of hits may fall by default: two questions of a hundred.
 MAY_FALL = 0.02
 # For 64 questions of people, and for 100 headings, on 46 pages of documentation with chunks of 256 tokens, extractive
@@ -49,13 +50,17 @@ class MailChoices(BaseModel):
 
 
 class TellChoices(BaseModel):
-    """Who is told about a refused or failed night, and gets the report; it quotes questions only with `questions`."""
+    """Who is told about a refused or failed night, and gets the report; it quotes questions only with `questions`.
+
+    `services` are names, whose Apprise URLs the environment has: `chat` is sent to the one in RAYDEX_NOTICE_CHAT.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     webhook: Annotated[str, Field(pattern=r"^(https?://[^\s]+)?$")] = ""
     slack: str = ""
     mail: MailChoices | None = None
+    services: list[ServiceName] = []
     questions: bool = False
 
 

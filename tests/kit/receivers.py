@@ -22,6 +22,7 @@ class Post:
 
     headers: dict[str, str]
     body: bytes
+    path: str = ""
 
     @property
     def json(self) -> Any:
@@ -29,17 +30,18 @@ class Post:
 
 
 class WebhookReceiver(Server):
-    """Stores every post in `posts`, and replies with the next of `statuses`, then with 204."""
+    """Stores every post in `posts`, and replies with the next of `statuses`, then with `accepted`."""
 
-    def __init__(self, *statuses: int, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, *statuses: int, headers: dict[str, str] | None = None, accepted: int = 204) -> None:
         super().__init__()
         self.url += "/hook"
         self.posts: list[Post] = []
         self.statuses, self.headers = list(statuses), {"Connection": "close", **(headers or {})}
+        self.accepted = accepted
 
     def answer(self, handler: Handler) -> Answer:
-        self.posts.append(Post(dict(handler.headers), handler.body))
-        return Answer(status=self.statuses.pop(0) if self.statuses else 204, headers=self.headers)
+        self.posts.append(Post(dict(handler.headers), handler.body, handler.path))
+        return Answer(status=self.statuses.pop(0) if self.statuses else self.accepted, headers=self.headers)
 
 
 @dataclass

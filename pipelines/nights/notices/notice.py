@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-NoticeKind = Literal["night.refused", "night.failed", "report"]
+NoticeKind = Literal["night.refused", "night.failed", "report", "test"]
 
 
 class NotTold(RuntimeError):

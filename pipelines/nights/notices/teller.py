@@ -3,17 +3,19 @@
 Knows the channels; knows neither nights nor reports.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from pipelines.nights.notices.mail import send_mail
 from pipelines.nights.notices.notice import Notice, NotTold
+from pipelines.nights.notices.service import Service
 from pipelines.nights.notices.slack import post_slack
 from pipelines.nights.notices.webhook import post_webhook
 from pipelines.records.night_choices import TellChoices
 
 SLACK_API = "https://slack.com/api/"
+SERVICE_VARIABLE = "RAYDEX_NOTICE_"  # and the service's name: its Apprise URL
 
 
 class MissingSecret(ValueError):
@@ -22,16 +24,20 @@ class MissingSecret(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TellSecrets:
-    """Secrets that are kept out of files: the webhook's signing key, Slack's bot token, the mail password."""
+    """Secrets that are kept out of files: the webhook's signing key, Slack's bot token, the mail password.
+
+    `services` has the Apprise URLs of services, by their variables (see SERVICE_VARIABLE).
+    """
 
     webhook: str = field(default="", repr=False)
     slack: str = field(default="", repr=False)
     smtp: str = field(default="", repr=False)
     slack_api: str = SLACK_API
+    services: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Teller:
-    """Sends notices. Raises MissingSecret at once, before there is anything to send."""
+    """Sends notices. Raises MissingSecret and BadServiceUrl at once, before there is anything to send."""
 
     def __init__(self, choices: TellChoices, secrets: TellSecrets = TellSecrets()) -> None:
         needs = {
@@ -42,6 +48,10 @@ class Teller:
         for key, (wanted, secret, variable) in needs.items():
             if wanted and not secret:
                 raise MissingSecret(f"night.tell.{key} needs a secret: set {variable}")
+        variables = {name: f"{SERVICE_VARIABLE}{name.upper()}" for name in choices.services}
+        for name, variable in variables.items():
+            if not secrets.services.get(variable):
+                raise MissingSecret(f"night.tell.services names {name!r}: set {variable} to its Apprise URL")
         self.choices = choices
         self._ways: dict[str, Callable[[Notice], None]] = {}
         if choices.webhook:
@@ -50,6 +60,8 @@ class Teller:
             self._ways["Slack"] = lambda notice: post_slack(secrets.slack, choices.slack, notice, secrets.slack_api)
         if mail := choices.mail:
             self._ways["e-mail"] = lambda notice: send_mail(notice, mail, secrets.smtp)
+        for name, variable in variables.items():
+            self._ways[name] = Service(name, secrets.services[variable], variable).send
 
     def __bool__(self) -> bool:
         return bool(self._ways)
