@@ -1,7 +1,6 @@
-"""Writes the conversation between people and the Slack bot that docs/slack.md shows.
+"""Prints a conversation between people and the Slack bot: each call of Slack's Web API, with its seconds and text.
 
-    RAYDEX_HOME=… python tests/kit/slack_transcript.py             print it
-    RAYDEX_HOME=… python tests/kit/slack_transcript.py --write     replace the transcript in docs/slack.md
+    RAYDEX_HOME=… python tests/kit/slack_transcript.py
 
 Slack is the fake server in this folder. The service is a real one over the collections `raydocs` and `pgdocs` in
 RAYDEX_HOME. Its language model is scripted, so that the answers have code, a table, and some length.
@@ -34,8 +33,6 @@ from serve.routes import create_app  # noqa: E402
 from serve.slack.text.answer import RATE_DOWN  # noqa: E402
 from serve.slack.workspaces import WorkspaceFile, Workspaces  # noqa: E402
 
-PAGE = ROOT / "docs" / "slack.md"
-BEGIN, END = "<!-- written by `python tests/kit/slack_transcript.py --write` -->\n~~~~\n", "~~~~\n<!-- end -->"
 SHOWN = frozenset({"chat.postMessage", "chat.update", "chat.delete", "chat.postEphemeral", "views.open",
                    "conversations.replies", "apps.connections.open"})  # fmt: skip
 MOST_WIDTH = 160
@@ -226,14 +223,7 @@ def main() -> None:
     home = Path(os.environ["RAYDEX_HOME"])
     with real_service(home) as (service, store), SlackServer(("T1", "T2")) as slack:
         lines = converse(slack, service, store, Path(tempfile.mkdtemp()))
-    text = "\n".join(line.replace("~~~", "~ ~ ~") for line in lines).strip("\n") + "\n"
-    if "--write" not in sys.argv:
-        print(text, end="")
-        return
-    before, begin, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    assert begin and end, f"{PAGE} has no place for the transcript"
-    PAGE.write_text(f"{before}{begin}{text}{end}{after}", "utf-8")
+    print("\n".join(lines).strip("\n"))
 
 
 if __name__ == "__main__":
