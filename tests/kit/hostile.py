@@ -369,7 +369,7 @@ SHAPES: Mapping[str, Shape] = {
     "comments of MDX": repeated("{/* "),
 }
 
-# One of each kind, which the tests try and the table in SECURITY.md shows.
+# One of each kind, which the tests try and the table in benchmarks/results/hostile-texts.md shows.
 THIRTY: Mapping[str, Shape] = {
     title: SHAPES[title]
     for title in (
