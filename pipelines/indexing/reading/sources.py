@@ -163,14 +163,34 @@ def _joined(place: str, by_locale: Mapping[str, str]) -> tuple[str, Renames, tup
 
 
 def _left_out(listed: str) -> Iterator[str]:
-    """Yield the names in a YAML list as patterns. A name is a file or a folder, and may contain wildcards."""
+    """Yield the names of excluded files and folders as regular expressions. A name may contain wildcards.
+
+    A YAML list names paths below the root, and `*` crosses folders (Jekyll). A block of lines is a `.gitignore`
+    (MkDocs): a name without a slash before its end matches in every folder.
+    """
     try:
         names = parse_yaml(listed)
     except NotParsed:
         return
-    for name in names if isinstance(names, list) else str(names or "").splitlines():
-        if isinstance(name, str) and name.strip(" /") and name[0] not in "!#":
-            yield "^" + translate(name.strip(" /")).removesuffix(r"\Z").removesuffix(r"\z") + "(?:/|$)"
+    ignored = not isinstance(names, list)
+    for name in str(names or "").splitlines() if ignored else names:
+        if not isinstance(name, str) or not name.strip(" /") or name[0] in "!#":
+            continue
+        bare = name.strip(" /")
+        anywhere = ignored and "/" not in name.strip().rstrip("/")
+        glob = glob_in_folders(bare) if ignored else _glob(bare)
+        yield f"{'(?:^|/)' if anywhere else '^'}{glob}(?:/|$)"
+
+
+def glob_in_folders(glob: str) -> str:
+    """Return a regular expression for a glob in which `*` and `?` stay within one folder, and `**` does not."""
+    wild = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.findall(r"\*\*|\[!?[^]]+\]|.", glob.rstrip("/"))
+    return "".join(wild.get(part) or _glob(part) for part in parts)
+
+
+def _glob(glob: str) -> str:
+    return translate(glob).removesuffix(r"\Z").removesuffix(r"\z")
 
 
 def _rename(path: str, by: str) -> tuple[str, str]:

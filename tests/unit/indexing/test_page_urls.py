@@ -256,6 +256,20 @@ def test_sphinx_publishes_html_files_except_excluded_ones(tmp_path):
     assert recognised(tmp_path).media_type_of(str(tmp_path / "x.ipynb")) == "application/x-ipynb+json"
 
 
+def test_wildcards_of_sphinx_stay_within_one_folder(tmp_path):
+    write(tmp_path, "a.rst", "b/a.rst", "b/c1.rst", "b/c2.rst", "b/d/e.rst", "f/g/x/h.rst")
+    (tmp_path / "conf.py").write_text(
+        "project = 'x'\nexclude_patterns = ['*.rst', 'b/c[!2].rst', 'b/*/e?rst', 'f/**/h*', '[z-a]', '[']\n"
+    )
+    assert [*urls(tmp_path)] == ["b/a.rst", "b/c2.rst"]
+
+
+def test_names_that_mkdocs_excludes_match_in_every_folder(tmp_path):
+    write(tmp_path, "docs/a.md", "docs/b/drafts/c.md", "docs/b/x/d.md", "docs/x/d.md", "docs/n-1/p.md", "docs/n-1.md")
+    (tmp_path / "mkdocs.yml").write_text("site_name: x\nexclude_docs: |\n  drafts/\n  /x\n  n*.md\n")
+    assert [*urls(tmp_path)] == ["docs/a.md", "docs/b/x/d.md", "docs/n-1/p.md"]
+
+
 def test_sphinx_can_read_text_files_and_build_directories(tmp_path):
     write(tmp_path, "docs/intro/a.txt")
     (tmp_path / "docs" / "conf.py").write_text(SPHINX + "source_suffix = {'.txt': 'restructuredtext'}\n")

@@ -1,10 +1,9 @@
 """Sphinx and its themes: containers with an id, API entries, and a `conf.py`."""
 
 import re
-from fnmatch import translate
 
 from pipelines.indexing.reading.formats import MARKDOWN, MYST, MYST_NOTEBOOK, NOTEBOOK, RESTRUCTURED_TEXT, TEXT
-from pipelines.indexing.reading.sources import Read, SourceFolder, first_file, python_keys, upwards
+from pipelines.indexing.reading.sources import Read, SourceFolder, first_file, glob_in_folders, python_keys, upwards
 
 _A_KEY = r"^\s*(?:extensions|html_theme|project|source_suffix)\s*[+:=]"
 _BUILDS_FOLDERS = r"^\s*builder:\s*[\"']?dirhtml"
@@ -31,14 +30,9 @@ def sources(read: Read, place: str) -> SourceFolder | None:
         exclude=(
             r"(^|/)(_build|_templates|_themes|_static)/",
             *(() if text_is_source else (r"(?<!\.rst)\.txt$",)),
-            *(f"^{_glob(pattern)}" for pattern in excluded),
+            *(f"^{glob_in_folders(pattern)}(?:/|$)" for pattern in excluded),  # as sphinx.util.matching,
         ),
     )
-
-
-def _glob(pattern: str) -> str:
-    """Return a pattern of Sphinx's exclude_patterns, which may also name a folder, as a regular expression."""
-    return translate(pattern.rstrip("/")).removesuffix(r"\Z").removesuffix(r"\z") + "(?:/|$)"
 
 
 def _builds_folders(read: Read, place: str) -> bool:
