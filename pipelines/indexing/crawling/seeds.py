@@ -15,11 +15,11 @@ from scrapy.utils.sitemap import Sitemap
 
 from pipelines.indexing.crawling.robots import Fetch, fetch_file
 from pipelines.indexing.crawling.scope import normalize_url, site
+from pipelines.indexing.reading.links import markdown_links
 from pipelines.text.parsing import NotParsed, parse_json
 
 # The sitemap protocol allows 50,000 URLs a file and 50,000 files; no documentation site comes near that.
 MAX_SITEMAPS = 500
-_MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
 # A list of a site's pages that decompresses to more bytes is cut off here.
 MAX_LISTING = 20 << 20
 _INVENTORY = re.compile(r"^(.+?)\s+\S+:\S+\s+-?\d+\s+(\S*)\s", re.MULTILINE)
@@ -48,7 +48,7 @@ async def read_llms_txt(fetch: Fetch, url: str) -> list[str]:
     text = (await _fetch_body(fetch, url)).decode("utf-8", "replace")
     if text.lstrip().startswith("<"):  # this site returns its front page for every URL
         return []
-    found = (normalize_url(link, url) for link in _MARKDOWN_LINK.findall(text))
+    found = (normalize_url(link, url) for link in markdown_links(text))
     return list(dict.fromkeys(filter(None, found)))
 
 
@@ -102,7 +102,7 @@ def parse_listing(body: bytes) -> list[str]:
         with suppress(NotParsed):
             return list(dict.fromkeys(_locations(parse_json(body))))
     if b"](" in body and not body.lstrip().startswith(b"<"):
-        return list(dict.fromkeys(_MARKDOWN_LINK.findall(body.decode("utf-8", "replace"))))
+        return markdown_links(body.decode("utf-8", "replace"))
     return parse_sitemap(body, MAX_LISTING)[1]
 
 

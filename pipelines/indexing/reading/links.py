@@ -24,7 +24,16 @@ _TAG = re.compile(r"""<(a|area|base|link|i?frame|meta)(\s(?:[^<>"']|"[^"<]*"|'[^
 _ATTRIBUTE = re.compile(
     r"""(?i)(?<![\w-])(href|src|rel|http-equiv|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
 )
-_MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s<>()]+)")
+# Fenced blocks, and spans of code within one line of Markdown.
+_MARKDOWN_CODE = re.compile(
+    r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ ]{0,3}\1[`~]*[ \t]*$|\Z)|(?<!`)(`{1,3})(?!`)[^`\n]{1,300}?\2(?!`)",
+    re.MULTILINE | re.DOTALL,
+)
+# A link's target or the target of a reference: in angle brackets, or without spaces and with parentheses in pairs.
+_MARKDOWN_LINK = re.compile(
+    r"(?:\]\(\s*|^[ ]{0,3}\[[^\]\n]{1,300}\]:[ \t]*)(?:<([^<>\n]+)>|([^\s<>()]+(?:\([^\s<>()]*\)[^\s<>()]*)*))",
+    re.MULTILINE,
+)
 _MAX_URL = 2000  # characters; about the limit that browsers and servers share
 
 
@@ -38,7 +47,7 @@ def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
     syntax = (format_of_type(page.content_type) or TEXT).links  # unknown types are treated as text
     text = decode(page.body, page.charset, detect=False) if syntax else ""
     if syntax != "html":
-        return _absolute(page.url, _MARKDOWN_LINK.findall(text)), None
+        return _absolute(page.url, markdown_links(text)), None
     base, hrefs, canonical = page.url, list[str](), list[str]()
     for tag, href, rel in _tags(text):
         if tag == "base" and base == page.url:
@@ -49,6 +58,12 @@ def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
             canonical.append(href)
     url = _join(page.url, canonical[0]) if canonical else None
     return _absolute(base, hrefs), None if url == page.url else url
+
+
+def markdown_links(text: str) -> list[str]:
+    """Return the targets of links and references in Markdown in order, each once. Code contains no links."""
+    targets = _MARKDOWN_LINK.findall(_MARKDOWN_CODE.sub("", text))
+    return list(dict.fromkeys(bracketed or bare for bracketed, bare in targets))
 
 
 def origin(url: str) -> str:

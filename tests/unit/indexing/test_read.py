@@ -214,6 +214,17 @@ def test_canonical_is_absolute_and_differs_from_the_page():
     assert page_pointers(Page("https://x.org/q", b'<link rel="canonical" href="file:///x">'))[1] is None
 
 
+def test_links_of_markdown_are_those_that_a_reader_can_follow():
+    page = Page(
+        "https://x.org/d/a.md",
+        b"[a](b.md 'title') ![c](c.png) [d](<e f.md>) [g](h_(i).md)([x](y.md)) [r][1] `[no](code.md)`\n\n"
+        b"```md\n[no](fence.md)\n```\n\n~~~~\n[no](tilde.md)\n```\n~~~~\n\n[1]: ref.md\n[2]: <ref 2.md> 'x'\n",
+        content_type="text/markdown",
+    )
+    found = [url.removeprefix("https://x.org/d/") for url in page_pointers(page)[0]]
+    assert found == ["b.md", "c.png", "e%20f.md", "h_(i).md", "y.md", "ref.md", "ref%202.md"]
+
+
 @pytest.mark.parametrize("start", [b"<a", b'<a "', b"<!--", b"<a href='x", b"<script>"])
 def test_hostile_pages_do_not_delay_the_search_for_links(start):
     found = page_pointers(Page("https://x.org/", start * 1_000_000))  # would take hours in quadratic time
