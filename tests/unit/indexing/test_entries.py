@@ -62,3 +62,8 @@ def test_signature_without_text_lists_the_names_it_contains():
     outer, inner = with_outlines(sections(f"<dl>{term}<dd>{entry('C.f', '<p>F.</p>')}</dd></dl>"))[1:3]
     assert [block.text for block in blocks_of(outer)] == ["class C", "- C.f"]
     assert [block.text for block in blocks_of(inner)] == ["C.f()", "F."]
+
+
+def test_terms_and_definitions_without_end_tags_are_separate():
+    page = read_html("<main><h1>T</h1><dl><dt>a<dt>b<dd>Both.<dd>More.<dl><dt>i<dd>In.</dl><dt>c<dd>Last.</dl></main>")
+    assert text_of(*page.sections).split() == ["a:", "b:", "Both.", "More.", "i:", "In.", "c:", "Last."]

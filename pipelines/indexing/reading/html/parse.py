@@ -49,8 +49,17 @@ def parse_html(text: str) -> Element:
     if root is None or any("Excessive depth" in entry.message for entry in parser.error_log):
         return etree.Element("html")  # None: only comments, a doctype or end tags
     show_shadow_roots(root)
+    _end_terms(root)
     _clean(root)
     return root
+
+
+def _end_terms(root: Element) -> None:
+    """Move each term or definition out of an open one. It ends the open one in HTML, but not in libxml2."""
+    for element in list(root.iter("dt", "dd")):
+        parent = element.getparent()
+        if parent is not None and parent.tag in ("dt", "dd"):
+            parent.addnext(element)
 
 
 def _clean(root: Element) -> None:
