@@ -31,6 +31,7 @@ from pipelines.text.mistakes import describe_mistakes
 FORMAT = "raydex index 1"
 MOST_MANIFEST_BYTES = 1 << 20
 VERIFIED, MOST_VERIFIED_BYTES = "verified_answers.json", 1 << 26
+MOST_BODY_BYTES = 100_000_000  # of an unpacked page; larger ones are never read
 ENCRYPTED = 1  # a bit in the flags of a zip member
 # Errors from a file that is not a zip, is cut off or damaged, or uses an unsupported compression.
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError)
@@ -156,6 +157,8 @@ def _column_names(manifest: Manifest, columns: ChunkColumns, path: Path) -> list
     """Return the chunk columns in a dump."""
     if not manifest.columns:
         raise _incomplete(path, "it has no columns")
+    if len(set(manifest.columns)) < len(manifest.columns):
+        raise _incomplete(path, f"it lists a column twice: {', '.join(manifest.columns)}")
     if unknown := set(manifest.columns) - set(columns.names):
         raise NotADump(
             f"{path} holds columns of chunks that this version does not know ({', '.join(sorted(unknown))}): "
@@ -179,12 +182,29 @@ def _read_pages(
     }
     connection.execute(statement("incoming_pages"))
     _copy(connection, statement("restore_pages"), archive, "pages")
+    _check_bodies(connection)
     connection.execute(statement("adopt_pages"), values)
     index = int((connection.execute(statement("insert_index"), values).fetchone() or {})["id"])
     connection.execute(statement("incoming_indexed_pages"))
     _copy(connection, statement("restore_indexed_pages"), archive, "indexed_pages")
     connection.execute(statement("adopt_indexed_pages"), {"index": index})
     return Index(index, collection, settings, "candidate", 0, manifest.fingerprint)
+
+
+def _check_bodies(connection: Connection) -> None:
+    """Raise BadZipFile unless the next update can unpack the body of each loaded page."""
+    with connection.cursor("bodies") as cursor:
+        cursor.itersize = 20
+        for row in cursor.execute(statement("incoming_bodies")):
+            unpacker = zlib.decompressobj()
+            try:
+                size = len(unpacker.decompress(row["body"], MOST_BODY_BYTES))
+            except zlib.error as error:
+                raise zipfile.BadZipFile(f"the body of {row['url']} is damaged ({error})") from error
+            if not unpacker.eof:
+                cut_off = size < MOST_BODY_BYTES
+                fault = "is cut off" if cut_off else f"has more than {MOST_BODY_BYTES:,} bytes"
+                raise zipfile.BadZipFile(f"the body of {row['url']} {fault}")
 
 
 def _read_chunks(

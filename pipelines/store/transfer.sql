@@ -20,6 +20,9 @@ from page limit 0;
 -- name: restore_pages
 copy incoming_page from stdin (format binary);
 
+-- name: incoming_bodies
+select url, body from incoming_page where body is not null;
+
 -- name: adopt_pages
 insert into page (collection, url, state, http_status, etag, content_hash, body, content_type, charset, links, canonical,
     title, language, tags, version, attempts, unreadable, error, fetched_at, run, first_run)

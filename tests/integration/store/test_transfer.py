@@ -1,6 +1,8 @@
 """A dump contains a complete index with its pages, and a restore is all or nothing."""
 
 import json
+import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +85,37 @@ def test_truncated_or_damaged_file_is_refused_and_leaves_nothing(store: Store, d
         with pytest.raises(NotADump, match=str(dumped)):
             restored(store, "two", dumped)
         assert (store.status("two")["indexes"], store.status("two")["pages"]) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (b"no zlib", "is damaged"),
+        (zlib.compress(b"A whole page. " * 50)[:-9], "is cut off"),
+        (zlib.compress(bytes(100_000_001)), "has more than 100,000,000 bytes"),
+    ],
+    ids=["damaged", "cut off", "too large"],
+)
+def test_dump_with_a_body_that_no_update_can_read_is_refused(store: Store, tmp_path: Path, body, fault) -> None:
+    Workshop(store, "one").reindex(SITE)
+    with store.connect() as connection:
+        connection.execute("update page set body = %s where url = %s", [body, f"{BASE}page3"])
+    dump(store, store.live_index("one"), tmp_path / "one.dump")
+    with pytest.raises(NotADump, match=f"the body of {BASE}page3 {fault}"):
+        restored(store, "two", tmp_path / "one.dump")
+    assert (store.status("two")["indexes"], store.status("two")["pages"]) == ([], {})
+
+
+def test_dump_that_lists_a_column_twice_is_refused(store: Store, dumped: Path) -> None:
+    with zipfile.ZipFile(dumped) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members["manifest.json"])
+    manifest["columns"].append(manifest["columns"][0])
+    with zipfile.ZipFile(dumped, "w") as archive:
+        for name, content in (members | {"manifest.json": json.dumps(manifest).encode()}).items():
+            archive.writestr(name, content)
+    with pytest.raises(NotADump, match="it lists a column twice: "):
+        restored(store, "two", dumped)
 
 
 def test_live_collection_is_replaced_only_on_request(store: Store, tmp_path: Path, jobs: Jobs) -> None:
