@@ -240,8 +240,8 @@ class Load:
         began = [at - took for at, took, end, _ in self.ends if at >= since and (end != ANSWER or took > late)]
         return max([since, *began]) - since
 
-    def median_s(self) -> float:
-        return statistics.median(took for _, took, _, _ in self.ends)
+    def percentile_s(self, percent: int) -> float:
+        return statistics.quantiles((took for _, took, _, _ in self.ends), n=100)[percent - 1]
 
     def longest_s(self, since: float = 0.0) -> float:
         return max((took for at, took, _, _ in self.ends if at >= since), default=0.0)
