@@ -132,3 +132,20 @@ def test_run_without_free_cpus_waits_names_the_holders_and_then_continues(cluste
     assert "Raydex 2 × 0.5" in said and "Retriever 2 × 0.5" in said
     assert "lower `num_cpus` or the number of replicas under `deployments`" in said
     assert "0 of 1 pages" not in said.partition("no node has room")[2].partition("waiting for a node")[0]
+
+
+def test_questions_next_to_a_real_run_are_all_answered(cluster, capsys):
+    """The waiting times are printed, not asserted. The run reads and embeds this repository's docs."""
+    cluster.deploy()
+    flags = ("--path", str(ROOT / "docs"), "--base-url", "https://docs.example.com/")
+    submit = (str(BIN / "raydex"), "submit", "--environment", "none", "index", *flags, "--collection")
+    done = cluster.head.run(*submit, "read", timeout=600, **cluster._variables)
+    assert done.returncode == 0, done.stdout
+    url = f"http://127.0.0.1:{cluster.port}"
+    measure = (sys.executable, "-m", "benchmarks.beside_a_run", "--url", url, "--collection", "read", "--rounds", "2")
+    done = cluster.head.run(*measure, "--", *submit, "night{round}", timeout=800, **cluster._variables)
+    assert done.returncode == 0, done.stdout
+    rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    with capsys.disabled():
+        print("\n" + "\n".join(rows))
+    assert [row.split("|")[-2].strip() for row in rows[2:]] == ["0", "0"]
