@@ -196,11 +196,13 @@ class Searcher:
         place, vectors = search.place, [vector for vector in results.vectors[-1:] if vector is not None]
         if place is None:
             return []
-        if search.focus == "whole" or not vectors:
-            return [(1 / n, chunk) for n, chunk in enumerate(chunks.page(place.url)[: self._depth(search)], start=1)]
-        only = replace(search.filters, url_prefix=place.url)
-        (nearest,) = chunks.search(vectors, [], self._depth(search), only).nearest
-        return [scored for scored in nearest if scored[1].url == place.url]
+        if search.focus != "whole" and vectors:
+            only = replace(search.filters, url_prefix=place.url)
+            (nearest,) = chunks.search(vectors, [], self._depth(search), only).nearest
+            # Pages below the open one can fill the depth.
+            if of_page := [scored for scored in nearest if scored[1].url == place.url]:
+                return of_page
+        return [(1 / n, chunk) for n, chunk in enumerate(chunks.page(place.url)[: self._depth(search)], start=1)]
 
     def _lists(self, search: Search, results: _LegResults, found: SearchResult) -> list[RankedList]:
         """Return the lists to fuse, one for each leg and query."""

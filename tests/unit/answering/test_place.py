@@ -121,6 +121,13 @@ def test_question_about_this_page_is_answered_from_it(engine: QueryEngine) -> No
     assert {hit.url for hit in retrieval.hits} == {"https://d.test/2/parquet"}
 
 
+def test_page_above_many_pages_is_found_too(engine: QueryEngine, store: MemoryStore) -> None:
+    below = [make_hit(f"https://d.test/{n}", f"Lamps {n} of the guide, lamps.") for n in range(200)]
+    store.publish(1, *below, make_hit("https://d.test/", "Welcome."))
+    found = engine.search("lamps", page="https://d.test/", about_page=True)
+    assert found.hits[0].url == "https://d.test/"
+
+
 @pytest.mark.parametrize("version", ["1", "2", "3"])
 def test_version_of_the_open_page_is_used_unless_a_filter_sets_another(engine: QueryEngine, version: str) -> None:
     asked, page = "load comma separated values", f"https://d.test/{version}/parquet"
