@@ -138,7 +138,8 @@ class Citation:
     changed: str = ""
 
 
-# Why a claim is not supported: its words say so, a name or number of it is in no passage, or a passage denies it.
+# Why a claim is not supported: its words say so, a name or number of it is in no passage, or a passage denies it or
+# says it with less force.
 ReasonKind = Literal["words", "nowhere", "denied"]
 WORDS: ReasonKind = "words"
 NOWHERE: ReasonKind = "nowhere"

@@ -1,11 +1,13 @@
-"""Detects passages that say the opposite of a claim: the same words, with or without a "not".
+"""Detects passages that say the opposite of a claim, or less than it.
 
-This module looks only at texts; the words are in exact.yaml.
+The opposite has the same words, with or without a "not". A claim says more if it has an "only" that its passage does
+not have, or a "must" where the passage has a "can". This module looks only at texts; the words are in exact.yaml.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from pipelines.answering.grounding.words import content_words
 from pipelines.text.languages import ENGLISH
@@ -14,12 +16,18 @@ from pipelines.text.phrases import read_table
 _TABLE = read_table("pipelines.answering.grounding.exact")
 _NEGATIONS = {language: frozenset(row.split()) for language, row in _TABLE["negations"].items()}
 _CONDITIONS = {language: frozenset(row.split()) for language, row in _TABLE["conditions"].items()}
+# Words that decide how strong a statement is, by kind and language; in scripts without spaces, parts of words.
+_FORCES = {
+    kind: {language: frozenset(row.split()) for language, row in (_TABLE[kind] | _TABLE[f"unspaced_{kind}"]).items()}
+    for kind in ("exclusive", "obliging", "choosing")
+}
 _UNSPACED = {language: tuple(row.split()) for language, row in _TABLE["unspaced_negations"].items()}
 _RELATIVES = {
     language: re.compile(rf"\b{before}(?:n['’]t| (?:{_TABLE['negations'][language].replace(' ', '|')})\b)", re.I)
     for language, before in _TABLE["relatives"].items()
 }
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_COMPOUND = re.compile(r"\w+(?:-\w+)+")  # "read-only" excludes nothing
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
 LEAST = 3  # the fewest words that a sentence and a claim must share for one to deny the other
@@ -30,12 +38,16 @@ LONGEST = 25  # words; a longer sentence says too much for one "not" to negate i
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A sentence with its content words, whether it denies something, and whether that depends on a condition."""
+    """A sentence with its content words, whether it denies something, and whether that depends on a condition.
+
+    `forces` are the kinds of its words that decide how strong it is: "exclusive", "obliging", "choosing".
+    """
 
     text: str
     words: frozenset[str]
     denies: bool
     depends: bool
+    forces: frozenset[str]
 
     @classmethod
     def of(cls, text: str, language: str = ENGLISH) -> "Said":
@@ -47,7 +59,13 @@ class Said:
         depends = not words.isdisjoint(conditions) or (bool(signs) and any(sign in text for sign in conditions))
         depends = depends or (denies and language in _RELATIVES and bool(_RELATIVES[language].search(text)))
         meaning = content_words(text) - content_words(_TABLE["negations"].get(language, ""))
-        return cls(text, meaning, denies, depends)
+        free = {word.casefold() for word in _WORD.findall(_COMPOUND.sub(" ", text))}
+        forces = frozenset(
+            kind
+            for kind, found in _FORCES.items()
+            if any(sign in text if signs else sign in free for sign in found.get(language, ()))
+        )
+        return cls(text, meaning, denies, depends, forces)
 
 
 def _elided(word: str) -> tuple[str, ...]:
@@ -71,6 +89,27 @@ def denied_by(claim: str, sentences: Iterable[Said], language: str = ENGLISH) ->
     if said.depends or not LEAST <= len(said.words) <= LONGEST:
         return ""
     return _denying(said, sentences) if not said.denies else _stating(said, sentences)
+
+
+def weaker_than(claim: str, sentences: Iterable[Said], language: str = ENGLISH) -> str:
+    """Return the sentence that says the same as `claim` with less force, or "" if none does or one has its force."""
+    said = Said.of(claim, language)
+    strong = said.forces & {"exclusive", "obliging"}
+    if not strong or said.denies or not LEAST <= len(said.words) <= LONGEST:
+        return ""
+    plain = said.words - _force_words(language)
+    share = {one: len(one.words & plain) / len(plain) for one in sentences} if plain else {}
+    near = [one for one in share if share[one] >= STATED]
+    for force in sorted(strong):
+        weaker = near if force == "exclusive" else [one for one in near if "choosing" in one.forces]
+        if weaker and not any(force in one.forces or one.denies for one in share if share[one] >= STATED / 2):
+            return max(weaker, key=lambda one: share[one]).text
+    return ""
+
+
+@cache
+def _force_words(language: str) -> frozenset[str]:
+    return frozenset(content_words(" ".join(word for kind in _FORCES.values() for word in kind.get(language, ()))))
 
 
 def is_said(claim: str, sentences: Iterable[Said], language: str = ENGLISH) -> bool:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipelines.answering.grounding.denial import Said, denied_by, is_said, sentences_of
+from pipelines.answering.grounding.denial import Said, denied_by, is_said, sentences_of, weaker_than
 from pipelines.answering.grounding.exact import CAPITAL_NOUNS, Exact, Token, found_nowhere, tokens_of, without_names
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.hits import full_text
@@ -140,7 +140,7 @@ class Passages:
         if nowhere:
             return Reason(NOWHERE, nowhere[0].text)
         said = [one for passage in self._passages for one in passage.said] if code is None and not foreign else []
-        denied = denied_by(claim, said, self._language)
+        denied = denied_by(claim, said, self._language) or weaker_than(claim, said, self._language)
         return Reason(DENIED, denied) if denied else None
 
     def has_said(self, claim: str) -> bool:

@@ -112,6 +112,25 @@ def test_a_claim_that_a_passage_denies_is_not_supported(claim: str, denied: bool
     assert not denied or (found and found.kind == "denied" and not check(claim)[0].supported)
 
 
+@pytest.mark.parametrize(("passage", "claim", "weaker"), [
+    ("Admins can delete a project.", "Only admins can delete a project.", True),
+    ("Only admins can delete a project.", "Only admins can delete a project.", False),
+    ("Nobody but admins can delete a project.", "Admins can delete a project.", False),
+    ("You can set a token for private repositories.", "You must set a token for private repositories.", True),
+    ("Set a token for private repositories.", "You must set a token for private repositories.", False),
+    ("Private repositories require a token. You can set the token for private repositories in a file.",
+     "You must set a token for private repositories.", False),
+    ("A tag is optional in the name of an image.", "A tag is always in the name of an image.", True),
+    ("Open the file in read mode with a flag.", "Open the file in read-only mode with a flag.", False),
+    ("Administratoren können ein Projekt löschen.", "Nur Administratoren können ein Projekt löschen.", True),
+    ("Vous pouvez définir un jeton pour ce dépôt.", "Vous devez définir un jeton pour ce dépôt.", True),
+    ("支持 Linux 服务器上的部署模式。", "仅支持 Linux 服务器上的部署模式。", True),
+])  # fmt: skip
+def test_claim_with_more_force_than_its_passage_is_not_supported(passage: str, claim: str, weaker: bool) -> None:
+    (one,) = check(claim, hits=(make_hit("https://d.test/x", passage, ()),))
+    assert (one.why is not None and one.why.kind == "denied") is weaker
+
+
 @pytest.mark.parametrize(("passage", "claim"), [
     ("Die Protokolle toter Knoten lassen sich nicht lesen.", "Die Protokolle toter Knoten lassen sich lesen."),
     ("No se pueden leer los registros de un nodo muerto.", "Se pueden leer los registros de un nodo muerto."),
