@@ -45,6 +45,11 @@ class Gathered:
         """Return the sections as first shown: only their found chunks."""
         return [Piece.of(n, hit, hit.text) for n, hit in enumerate(self._hits, 1)]
 
+    @property
+    def seen(self) -> int:
+        """The number of sections that a model has seen."""
+        return len(self._shown)
+
     def mark_shown(self, numbers: Sequence[int]) -> None:
         """Record that a model has seen these sections."""
         self._shown.update(numbers)

@@ -125,6 +125,7 @@ class Rounds:
                 return
             calls = reply.calls[:MOST_CALLS]
             results = await self._carry_out(calls, room)
+            self.session.passages = self.gathered.seen
             said += [Message("assistant", reply.text, calls), *results]
 
     def _room(self, prompt: str, said: Sequence[Message]) -> int:

@@ -8,6 +8,7 @@ characters in it have no effect.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from string import Formatter
 
 from pipelines.answering.grounding.answerable import UNKNOWN
@@ -80,7 +81,7 @@ GIVEN = {name: Template(text).variables - {"unknown"} for name, text in _BUILT_I
 RESERVED = frozenset({"unknown"}).union(*GIVEN.values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     """A passage, or a part of one, as shown to a model; `n` is the passage's number, the same in every call."""
 
@@ -95,7 +96,11 @@ class Piece:
         return cls(n, clean_for_model(shown), clean_for_model(heading(hit)))
 
     def __str__(self) -> str:
-        """Return the passage under its number and title."""
+        return self.shown
+
+    @cached_property
+    def shown(self) -> str:
+        """The passage under its number and title. Packing joins the same pieces many times."""
         title = " ".join(self.title.split())[:LONGEST_TITLE]
         return f"[{self.n}] {as_data(title)}".rstrip() + f"\n{as_data(self.text)}"
 

@@ -21,7 +21,7 @@ from pipelines.answering.synthesis.base import ModeNeedsModel
 from pipelines.answering.writing.agents import LLMAgent
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import LLM, LLMSettings
-from pipelines.llm.session import OPENING, SEARCHING, Status
+from pipelines.llm.session import OPENING, READING, SEARCHING, Status
 from pipelines.records import Answer, Filters
 
 SITE = "https://d.test"
@@ -106,6 +106,8 @@ def test_what_a_model_looks_for_is_found_numbered_and_cited(ask: Ask) -> None:
     assert answer.exchanges[0].completion.startswith('search({"query": "linen dries"})')
     looked = [(event.stage, event.about) for event in events if isinstance(event, Status) and event.about]
     assert looked == [(SEARCHING, "linen dries"), (SEARCHING, "retted flax")]
+    read = [event.passages for event in events if isinstance(event, Status) and event.stage == READING]
+    assert read[0] < read[1], "the model has read more since"
     found = [event for event in events if isinstance(event, Retrieval)]
     assert len(found) == 2 and found[1].hits == answer.hits  # the first ones come before the model looks
 
