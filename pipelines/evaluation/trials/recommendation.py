@@ -13,7 +13,7 @@ BEHIND = 0.1  # how far its share of right sections may fall below that of quota
 WELL_SUPPORTED, REFUSES_WELL = 0.95, 0.9
 # Its words appear below a quotation if it refuses as often, answers at least ANSWERS of the questions, and at least
 # HALF of its claims are supported; the others are left out. A model that answers from off-topic passages also misreads
-# a quotation that does not answer: docs/llms.md has the grades.
+# a quotation that does not answer: benchmarks/results/forms-of-answers.md has the grades.
 ANSWERS, HALF = 0.5, 0.5
 
 
