@@ -96,8 +96,9 @@ demo: install
 WORKERS ?= 3
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
+# TESTS is a file or a folder: one process starts sooner than several workers.
 test: $(VENV)/.installed
-	@$(PYTEST) -m 'not exhaustive'
+	@$(if $(TESTS),OMP_NUM_THREADS=1 $(BIN)/python -m pytest,$(PYTEST)) -m 'not exhaustive' $(TESTS)
 
 test-all: $(VENV)/.installed
 	@$(PYTEST)
