@@ -9,6 +9,7 @@ from typing import Any
 from pipelines.text.languages import ENGLISH, read_texts, say_beside
 
 RESULTS = "results"  # the form of an answer that lists the best matches
+SOME = "some"  # a confidence that tells nothing, so it is not shown
 QUOTING = "extractive"  # the agent whose answers quote the documentation
 
 
@@ -23,7 +24,8 @@ def make_remarks(answer: Mapping[str, Any], language: str) -> list[str]:
     elif answer.get("known", True) and claims.get("total"):
         backed = say_beside("supported", language, supported=claims["supported"], n=claims["total"])
         backed = say_beside("quoted", language) if quoted else backed
-        remarks.append(f"{say_beside(answer['confidence'], language)} · {backed}")
+        label = "" if answer["confidence"] == SOME else f"{say_beside(answer['confidence'], language)} · "
+        remarks.append(label + backed)
     elif results:
         remarks.append(say_beside("search_results", language))
     return remarks + [_say_lost(part, language, quoted) for part in lost if part != "truncated"]
