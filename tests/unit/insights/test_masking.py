@@ -1,6 +1,7 @@
 """Personal data and secrets are masked in reports; the subjects of the documentation are not."""
 
 import pytest
+from kit.shapes import Filled, read_shapes
 
 from pipelines.insights.masking import mask
 
@@ -45,8 +46,47 @@ def test_questions_about_software_stay_unmasked(text: str) -> None:
     assert mask(text) == text
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_keys_of_many_services_are_masked_in_the_sentences_that_hold_them(seed: int) -> None:
+    forms = read_shapes("secrets", seed)
+    assert len(forms) > 200 and [form.text for form in forms if form.leaks(mask(form.text))] == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hashes_ids_versions_and_code_stay_unmasked(seed: int) -> None:
+    forms = read_shapes("harmless", seed)
+    assert len(forms) > 200 and [(form.text, mask(form.text)) for form in forms if mask(form.text) != form.text] == []
+
+
+def test_mail_addresses_and_phone_numbers_of_many_forms_are_masked() -> None:
+    assert [form.text for form in read_shapes("personal") if form.leaks(mask(form.text))] == []
+
+
+def test_a_form_leaks_if_half_of_its_secret_is_left() -> None:
+    form = Filled("x", "key abcdefghij", ("abcdefghij",))
+    assert form.leaks(form.text) and form.leaks("cdefgh") and not form.leaks("key [key] defgh")
+
+
+def test_hidden_value_does_not_take_the_rest_of_the_sentence_along() -> None:
+    assert (
+        mask("password=a1b2c3d4, why is it refused by the proxy?")
+        == "password=[secret], why is it refused by the proxy?"
+    )
+    assert mask("node 1 of 4 has key a1B2c3D4e5F6g7H8; node 2 none") == "node 1 of 4 has key [key]; node 2 none"
+
+
 @pytest.mark.parametrize(
-    "text", ["a" * 100_000, "a@" * 50_000, "1." * 50_000, "://" * 30_000, "=:" * 50_000, "a-_" * 40_000]
+    "text",
+    [
+        "a" * 100_000,
+        "a@" * 50_000,
+        "1." * 50_000,
+        "://" * 30_000,
+        "=:" * 50_000,
+        "a-_" * 40_000,
+        "token " * 16_000,
+        "--key " * 16_000,
+    ],
 )
 def test_no_text_is_slow(text: str) -> None:
     assert len(mask(text)) <= len(text) * 2
