@@ -36,7 +36,7 @@ BENCHMARKS = (
     Benchmark("load", "load"),
     Benchmark("serve", "answering_serve"),
     Benchmark("peers", "peers"),
-    Benchmark("nights", "nights", page="docs/nights.md"),
+    Benchmark("nights", "nights", page="benchmarks/results/nights.md"),
     Benchmark("scale", "scale", page="benchmarks/results/scale.md"),
     Benchmark("tags", "tags", page="benchmarks/results/trained-kinds.md"),
 )
