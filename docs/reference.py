@@ -64,8 +64,9 @@ def range_of(field: Schema) -> str:
     """The limits or the choices of a setting."""
     kinds = [field, *field.get("anyOf", ())]
     choices = [str(value) for kind in kinds for value in kind.get("enum", ())]
+    between = [f"{kind['minimum']:,}–{kind['maximum']:,}" for kind in kinds if {"minimum", "maximum"} <= kind.keys()]
     limits = [f"{sign} {kind[key]:,}" for kind in kinds for key, sign in LIMITS.items() if key in kind]
-    return ", ".join(limits) or " or ".join(choices)
+    return ", ".join(between or limits or choices)
 
 
 def default_of(field: Schema) -> str:
