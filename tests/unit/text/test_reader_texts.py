@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.text.languages import ENGLISH, LANGUAGES, choose_language, plural_form, read_texts, say, say_beside
+from pipelines.text.remarks import make_remarks
 
 ROOT = Path(__file__).parents[3]
 # Plural forms by Unicode's rules.
@@ -39,6 +40,15 @@ def test_every_language_has_the_texts_and_placeholders_of_english(language: str)
             assert tuple(forms) == (FORMS[language] if numbered else ("",)), name
             held = placeholders(meant["other"] if numbered else meant)
             assert all(form.strip() and placeholders(form) == held for form in forms.values()), name
+
+
+@pytest.mark.parametrize("confidence", ["high", "some", "low"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_answer_of_any_confidence_has_its_remarks(confidence: str, language: str) -> None:
+    """There is no label for some confidence."""
+    [remark] = make_remarks({"confidence": confidence, "claims": {"supported": 1, "total": 2}}, language)
+    backed = say_beside("supported", language, supported=1, n=2)
+    assert remark == (backed if confidence == "some" else f"{say_beside(confidence, language)} · {backed}")
 
 
 @pytest.mark.parametrize(("language", "forms"), FORMS.items())
