@@ -33,7 +33,7 @@ from pipelines.indexing.sources.source import ConfiguredSource, PageSource, conf
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 from pipelines.records.night_choices import NightChoices
 from pipelines.text.mistakes import describe_mistakes
-from pipelines.text.parsing import NotParsed, parse_yaml
+from pipelines.text.parsing import NotParsed, UniqueKeyLoader, parse_yaml
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 Words = Annotated[str, Field(pattern=r"\w", max_length=200)]
@@ -247,10 +247,11 @@ def _check_exists(target: str) -> None:
     """Raise InvalidCollection if `target` does not exist: a URL without its scheme, or a mistyped path."""
     if Path(target).exists() or Path(target).suffix in COLLECTION_FILES:
         return
-    said = f"there is no file or folder {target!r}"
-    if _WITHOUT_SCHEME.fullmatch(target):
-        said += f"; the URL of a site begins with https://: `raydex index https://{target}`"
-    raise InvalidCollection(said)
+    is_url = _WITHOUT_SCHEME.fullmatch(target)
+    hint = (
+        f"the URL of a site begins with https://: `raydex index https://{target}`" if is_url else "check its spelling"
+    )
+    raise InvalidCollection(f"there is no file or folder {target!r}; {hint}")
 
 
 def _holds_documents(target: str) -> bool:
@@ -271,16 +272,16 @@ def collection_from(data: Mapping[str, Any], origin: str) -> Collection:
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        data = parse_yaml(path.read_text("utf-8"))
+        data = parse_yaml(path.read_text("utf-8"), UniqueKeyLoader)
     except OSError as error:
         raise InvalidCollection(f"collection file {path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InvalidCollection(f"collection file {path} is not UTF-8 ({error}): save it as UTF-8") from error
     except NotParsed as error:
-        raise InvalidCollection(f"collection file {path} is not YAML: {error}") from error
+        raise InvalidCollection(f"collection file {path} is not valid YAML: {error}") from error
     if not isinstance(data, dict):
         raise InvalidCollection(
-            f"collection file {path} must hold keys and values (name, sites, …), not {type(data).__name__}"
+            f"collection file {path} must contain keys and values (name, sites, …), not {type(data).__name__}"
         )
     if isinstance(logo := data.get("logo"), str) and logo and not logo.startswith("data:"):
         data["logo"] = _embedded(path.parent / logo) or logo

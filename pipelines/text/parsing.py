@@ -18,6 +18,29 @@ class NotParsed(ValueError):
     """The text is not valid JSON, YAML or TOML; the message says where in one line."""
 
 
+class UniqueKeys:
+    """A part of YAML loaders that rejects a repeated key; by default, the last of equal keys silently wins."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        node: yaml.Node | None = super().get_single_node()  # type: ignore[misc]
+        unseen, seen = [node] if node else [], set()
+        while unseen:
+            each = unseen.pop()
+            if id(each) in seen or not isinstance(each, yaml.CollectionNode):
+                continue
+            seen.add(id(each))
+            if isinstance(each, yaml.MappingNode):
+                _check_keys([key for key, _ in each.value])
+                unseen += [value for _, value in each.value]
+            else:
+                unseen += each.value
+        return node
+
+
+class UniqueKeyLoader(UniqueKeys, yaml.SafeLoader):
+    """YAML's safe loader, which rejects a repeated key."""
+
+
 def parse_json(text: str | bytes) -> Any:
     """Return the value of a JSON text. Raises NotParsed."""
     try:
@@ -55,6 +78,18 @@ def parse_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoade
         raise NotParsed("it is nested too deeply") from error
     except Exception as error:  # constructors of values raise KeyError, IndexError, AttributeError and others
         raise NotParsed(_describe(error)) from error
+
+
+def _check_keys(keys: list[yaml.Node]) -> None:
+    """Raise ConstructorError for a repeated key of a mapping, with its position. `<<` may be repeated."""
+    seen = set()
+    for key in keys:
+        if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+            continue
+        if key.value in seen:
+            problem = f"the key {key.value} is repeated"
+            raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+        seen.add(key.value)
 
 
 def _describe(error: Exception) -> str:

@@ -12,15 +12,24 @@ from typing import Any
 
 import yaml
 
+from pipelines.text.parsing import UniqueKeys
+
 # This loader keeps "no" and "off" as strings. The C version takes a tenth of the time, but not every system has it.
-_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_BASE_LOADER: type[yaml.BaseLoader] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+class _Loader(UniqueKeys, _BASE_LOADER):
+    pass
 
 
 def read_table(module: str) -> dict[str, Any]:
-    """Return the table of a module: the YAML file with the module's name in the same folder."""
+    """Return the table of a module: the YAML file with the module's name in the same folder.
+
+    Raises yaml.YAMLError for a repeated key.
+    """
     package, _, name = module.rpartition(".")
     text = (files(package) / f"{name}.yaml").read_text(encoding="utf-8")
-    table: dict[str, Any] = yaml.load(text, _LOADER)
+    table: dict[str, Any] = yaml.load(text, _Loader)
     return table
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from pipelines.answering.settings import AnswerSettings, all_agents, flatten, full_name, variable_of
@@ -21,7 +20,7 @@ from pipelines.evaluation.judging.dimensions import dimension_of
 from pipelines.indexing.collection import IndexChoices
 from pipelines.records import IndexSettings, digest
 from pipelines.text.mistakes import describe_mistakes, suggest
-from pipelines.text.parsing import NotParsed, parse_yaml
+from pipelines.text.parsing import NotParsed, UniqueKeyLoader, parse_yaml
 
 # The numbers of chunks in the study: 1 to 13, and 18 for its 13 plus 5 from lexical search.
 KS = (1, 3, 5, 9, 13, 18)
@@ -41,20 +40,6 @@ MOST_CELLS = 1_000
 
 class BadSweep(ValueError):
     """A sweep file can't be used; the message names the file, the key and the remedy."""
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """Rejects a repeated key: YAML's own loader drops the first one, and its runs with it."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value} is there twice", key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
 
 
 def _as_list(value: Any) -> Any:
@@ -152,14 +137,14 @@ def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Swee
     Its `dataset`, one file or a list, is relative to the file's folder.
     """
     try:
-        data = parse_yaml(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
+        data = parse_yaml(path.read_text(encoding="utf-8"), UniqueKeyLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise BadSweep(f"sweep file {path} can't be read: {error}") from error
     except NotParsed as error:
-        raise BadSweep(f"sweep file {path} is not YAML: {error}") from error
+        raise BadSweep(f"sweep file {path} is not valid YAML: {error}") from error
     if not isinstance(data, dict):
         keys = ", ".join(SweepFile.model_fields)
-        raise BadSweep(f"sweep file {path} must hold keys and values ({keys}), not {type(data).__name__}")
+        raise BadSweep(f"sweep file {path} must contain keys and values ({keys}), not {type(data).__name__}")
     try:
         return sweep_from({"name": path.stem, **data}, path.parent, environment or {})
     except BadSweep as error:

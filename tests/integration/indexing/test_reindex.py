@@ -323,7 +323,7 @@ WRONG_FILES = [
     ({"sites": [START], "index": {"vector_type": "bit"}}, ["index.vector_type", "bit"]),
     ({"sites": [START], "max_delete_ratio": 2}, ["max_delete_ratio", "2"]),
     ({"sites": [START], "tags": {"(": "x"}}, ["("]),
-    (["a list"], ["must hold keys and values"]),
+    (["a list"], ["must contain keys and values"]),
 ]
 HERE = ("--path", "/tmp", "--base-url", BASE)
 WRONG_FLAGS = [
@@ -333,7 +333,7 @@ WRONG_FLAGS = [
     (["reindex", *HERE, "--chunk-size", "-1"], "--chunk-size is '-1'"),
     (["reindex", *HERE, "--embedders", "0"], "0 embedding actors"),
     (["reindex", *HERE, "--embedders", "2", "--no-ray"], "leave out one of the two"),
-    *(([verb, "--collection", "docs"], "there is no collection 'docs'; there are: none")
+    *(([verb, "--collection", "docs"], "there is no collection 'docs': `raydex index` makes the first one")
       for verb in ("publish", "rollback", "prune", "reindex")),
 ]  # fmt: skip
 

@@ -130,7 +130,7 @@ def test_settings_missing_in_a_cell_come_from_the_environment(tmp_path):
         ("grid: {bm25_weight: [1]}\n", "grid.bm25_weight is unknown: did you mean retrieval.bm25_weight?"),
         ("runs: [{mode: qa}]\n", "mode is unknown: did you mean synthesis.mode?"),
         ("grid: {chunk_sise: [1]}\n", "grid.chunk_sise is unknown: did you mean chunk_size?"),
-        ("grid: {k: [1],\n  k: [2]}\n", "line 4, column 3: k is there twice"),
+        ("grid: {k: [1],\n  k: [2]}\n", "line 4, column 3: the key k is repeated"),
         (HUGE, "configurations are more than 1,000: make the grid smaller"),
         ("runs: [{prompts.templates: {question: x}}]\n", "prompts: no prompt is called question"),
         ("answers: true\njudge: me\nruns: [{llm_model: m}]\n", "there is no agent 'me' to judge; there are: llm"),
@@ -149,7 +149,7 @@ def test_settings_missing_in_a_cell_come_from_the_environment(tmp_path):
         ("answers: perhaps\nruns: [{}]\n", "answers is 'perhaps': it must be true or false"),
         ("judge: strong\nruns: [{}]\n", "needs answers: true"),
         ("runs: 3\n", "runs is 3: it must be a list"),
-        ("[", "is not YAML"),
+        ("[", "is not valid YAML"),
     ],
 )
 def test_unusable_file_is_refused_with_the_reason(tmp_path, text, said):

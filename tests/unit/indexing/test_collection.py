@@ -92,6 +92,13 @@ def test_file_with_a_wrong_encoding_is_named(tmp_path):
         load_collection(file)
 
 
+def test_repeated_key_is_an_error_in_a_collection_file(tmp_path):
+    file = tmp_path / "docs.yaml"
+    file.write_text(f"sites:\n  - start_urls: [{URL}]\n    exclude: [/blog/]\n    exclude: [/old/]\n")
+    with pytest.raises(InvalidCollection, match=r"docs\.yaml is not valid YAML: line 4, column 5: the key exclude is"):
+        load_collection(file)
+
+
 def test_only_a_host_name_is_taken_for_a_url_without_its_scheme():
     for target in ("/no/such", "./docs", "../docs.d/x", "docs", "my docs.txt"):
         with pytest.raises(InvalidCollection) as error:

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from pipelines.text import phrases
 from pipelines.text.languages import ENGLISH, LANGUAGES, choose_language, plural_form, read_texts, say, say_beside
+from pipelines.text.parsing import NotParsed, UniqueKeyLoader, parse_yaml
 from pipelines.text.remarks import make_remarks
 
 ROOT = Path(__file__).parents[3]
@@ -40,6 +43,21 @@ def test_every_language_has_the_texts_and_placeholders_of_english(language: str)
             assert tuple(forms) == (FORMS[language] if numbered else ("",)), name
             held = placeholders(meant["other"] if numbered else meant)
             assert all(form.strip() and placeholders(form) == held for form in forms.values()), name
+
+
+def test_repeated_key_in_a_table_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "xx.yaml").write_text("page:\n  stop: Stop\n  sources:\n    one: a\n  stop: Halt\n")
+    monkeypatch.setattr(phrases, "files", lambda package: tmp_path)
+    with pytest.raises(yaml.YAMLError, match=r"the key stop is repeated(.|\n)*line 5"):
+        phrases.read_table("texts.xx")
+
+
+def test_repeated_key_is_found_at_any_depth_and_aliases_are_allowed() -> None:
+    shared = "a: &a {x: 1}\nb: {<<: *a, x: 2}\nc: [{<<: *a}, *a]\n"
+    assert parse_yaml(shared, UniqueKeyLoader)["b"] == {"x": 2}
+    for text in ("a: 1\na: 2", "- {b: 1, b: 1}", "c: [[{d: 1, 'd': 2}]]"):
+        with pytest.raises(NotParsed, match=r"line \d+, column \d+: the key [abd] is repeated"):
+            parse_yaml(text, UniqueKeyLoader)
 
 
 @pytest.mark.parametrize("confidence", ["high", "some", "low"])
