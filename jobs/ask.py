@@ -86,7 +86,7 @@ def run(
         say(f"asking the service at {url}")
         reply = ask_service(url, question, key or service_key(), tell)
     else:
-        say(f"no service of {home()} is running: answering in this process, which takes longer")
+        say(f"no service is running for {home()}: this process answers instead, which takes longer")
         reply = ask_here(question, tell)
     if isinstance(tell, Follower):
         tell.end()

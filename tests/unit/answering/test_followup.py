@@ -134,7 +134,7 @@ def test_follow_up_is_answered_from_its_own_subject() -> None:
 def test_answer_about_another_subject_says_so(engine: QueryEngine, store: MemoryStore) -> None:
     store.publish(1, make_hit("https://d.test/sets#clear", CLEAR, ("Sets", "How do I clear it?")))
     answer = engine.query("How do I clear it?", history=turns("lru_cache"))
-    assert 'Nothing that was found is about "lru_cache".' in answer.notes and answer.confidence == "low"
+    assert 'None of the results is about "lru_cache".' in answer.notes and answer.confidence == "low"
 
 
 # ---------------------------------------------------------------------------------------------- two questions at once

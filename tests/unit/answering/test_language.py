@@ -61,7 +61,7 @@ def store() -> MemoryStore:
 def test_answer_says_that_the_model_reads_english(engine: QueryEngine) -> None:
     answer = engine.query(GERMAN)
     (note,) = answer.notes
-    assert "all-MiniLM-L6-v2" in note and note.endswith("Auf Englisch gefragt, wird mehr gefunden.")
+    assert "all-MiniLM-L6-v2" in note and note.endswith("Auf Englisch führt die Frage zu mehr Treffern.")
     assert answer.text.startswith(note)
     assert engine.query("How do I read a CSV file?").notes == ()
 

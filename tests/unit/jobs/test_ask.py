@@ -105,7 +105,7 @@ def test_process_says_that_it_answers_itself_without_a_service(home, capsys, mon
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:9/none?connect_timeout=1")
     monkeypatch.setattr(ask, "open_store", Mock(side_effect=ask.ServiceFailed("this test has no database")))
     assert run() == 1
-    assert f"no service of {home} is running: answering in this process" in capsys.readouterr().err
+    assert f"no service is running for {home}: this process answers instead" in capsys.readouterr().err
 
 
 def test_degradations_of_an_answer_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,7 +141,7 @@ def test_texts_are_in_the_language_of_the_question_or_terminal(service, monkeypa
     service.events = [("answer", REPLY | sources | {"also_found": HITS["hits"], "degraded": ["bm25"]})]
     for asked, *said in (
         ("list_files", "P · schwach belegt", "Außerdem gefunden", "Die Suche nach Wörtern war nicht verfügbar."),
-        ("Comment lire un fichier CSV ?", "P · appui faible", "Trouvé aussi"),
+        ("Comment lire un fichier CSV ?", "P · appui faible", "Également trouvé"),
     ):
         assert run_job(ask.app, [asked, "--url", service.url]) == 0
         out = capsys.readouterr().out

@@ -153,7 +153,7 @@ def test_rating_names_no_person_and_returns_its_outcome(monkeypatch):
     assert body.pop("rater") == rater_of("secret", "a1", "ann") != rater_of("secret", "a1", "bob")
     assert body == {"id": "a1", "rating": -1, "comment": "old", "reasons": ["outdated"]}
     with served(Raw(403)) as service:  # a public service accepts a `rater` only with a key
-        assert asyncio.run(rated(service)) == "Nicht gesendet: Der Dienst hat versagt."
+        assert asyncio.run(rated(service)) == "Nicht gesendet: Im Dienst ist ein Fehler aufgetreten."
 
 
 def test_service_without_the_named_collections_is_reported():

@@ -216,7 +216,7 @@ def test_human_answer_and_truncated_answer_say_so():
 def test_labels_around_an_answer_are_in_the_language_of_its_question():
     asked = Asked("team", "channel", "1", "1", "Wie lese ich eine CSV-Datei?")
     view = AnswerView(to_messages, "ray", asked.language)
-    assert blocks_of(view, "section") == ["_Suche läuft…_ *ray*"]
+    assert blocks_of(view, "section") == ["_Suche läuft …_ *ray*"]
     view.take("answer", answer("So [1].", [citation(supported=False)], claims=CLAIMS))
     assert blocks_of(view, "section")[1] == f"*Quellen*\n[1] <{LINKS[1]}|Data › CSV> _(schwach belegt)_"
     assert blocks_of(view, "context") == ["Sehr verlässlich · 1 von 2 Aussagen durch eine Quelle belegt"]
