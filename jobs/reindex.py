@@ -16,7 +16,13 @@ from jobs.environment import indexing_options, open_store
 from jobs.flags import RUNNING, Json, Wait, command, flags_of, given
 from pipelines.announcements import reindex_announced
 from pipelines.embedding.load import MODELS, Backend
-from pipelines.indexing.collection import MAX_DELETE_RATIO, Collection, IndexChoices, compose_collection
+from pipelines.indexing.collection import (
+    MAX_DELETE_RATIO,
+    Collection,
+    IndexChoices,
+    compose_collection,
+    is_collection_file,
+)
 from pipelines.indexing.crawling.crawl import Site
 from pipelines.indexing.folders.folder import ChosenStyle, NoSuchFolder
 from pipelines.indexing.publish import MAX_LOSS
@@ -159,7 +165,8 @@ def run(
             stored = composed or compose_collection(*start, **settings, stored=stored_settings(store, collection or ""))
             return index_pages(store, stored, options, announced=pages.announced, dry=running.dry_run, as_json=as_json)
     except NoSuchFolder as error:
-        raise cli.BadInput(f"{target or 'flags'}: folders.{error.key}: {error}") from error
+        file = f"{target}: folders.{error.key}: " if target and is_collection_file(target) else ""
+        raise cli.BadInput(f"{file}{error}") from error
 
 
 def index_pages(

@@ -62,7 +62,7 @@ class OpenAIEmbedder(Embedder):
         key = api_key or ("none" if base_url else None)
         if key is None:
             raise EmbeddingFailed(
-                f"{counter.model} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server without keys"
+                f"{counter.model} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL if your server needs none"
             )
         http = DefaultHttpxClient(mounts=direct_mounts(base_url or ""))
         self._client = OpenAI(base_url=base_url, api_key=key, timeout=TIMEOUT_S, max_retries=retries, http_client=http)

@@ -131,8 +131,9 @@ def _hub_folder(name: str) -> Path:
         return Path(snapshot_download(name, ignore_patterns=["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack"]))
     except Exception as error:  # the hub client raises a dozen unrelated types, which all mean the same here
         raise ModelNotFound(
-            f"{name} is no packaged model ({', '.join(PACKAGED)}) and no folder, and the Hugging Face hub does not "
-            f"provide it ({type(error).__name__}): pass a folder that SentenceTransformer.save wrote"
+            f"there is no embedding model {name}: it is neither packaged ({', '.join(PACKAGED)}) nor a folder, and the "
+            f"Hugging Face hub does not provide it ({type(error).__name__}). Check the name, or pass the folder of a "
+            "sentence-transformers model"
         ) from error
 
 

@@ -100,6 +100,6 @@ def _parse(path: str) -> WorkspaceFile:
     except OSError as error:
         raise BadWorkspaces(f"{path} can't be read: {error.strerror or error}") from error
     except NotParsed as error:
-        raise BadWorkspaces(f"{path} is no YAML: {error}") from error
+        raise BadWorkspaces(f"{path} is not valid YAML: {error}") from error
     except ValidationError as error:
         raise BadWorkspaces(f"{path}: {describe_mistakes(error, WorkspaceFile)}") from error

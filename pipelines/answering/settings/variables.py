@@ -78,8 +78,8 @@ def unread_variables(variables: Mapping[str, str]) -> Iterator[str]:
             continue
         if _flat(upper) not in known and upper not in groups:
             near = nearest(name, [_flat(one).removeprefix(PREFIX) for one in known])
-            meant = f"did you mean {known[PREFIX + near]}?" if near else "docs/settings.md has those that there are"
-            yield f"{variable} is set, and nothing reads it: {meant}"
+            meant = f"did you mean {known[PREFIX + near]}?" if near else "docs/settings.md lists the settings"
+            yield f"{variable} is set, but nothing reads it: {meant}"
 
 
 def warn_of_unread(variables: Mapping[str, str]) -> None:

@@ -138,10 +138,18 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
                 f"such as {self.url_of(known[0])!r}"
             )
         if not wanted:
-            suffixes = ", ".join(suffix for entry in FORMATS for suffix in entry.suffixes)
-            raise NoSuchFolder(f"path {self.path!r} does not exist or matches no file ({suffixes})")
+            raise NoSuchFolder(self._describe_absence())
         infos = {path: found[path] for path in wanted}
         return Listing(system, wanted, dict(skipped.most_common()), len(known) - len(wanted), infos)
+
+    def _describe_absence(self) -> str:
+        """Return why the path has no file to read."""
+        is_local = "://" not in self.path and not glob.has_magic(self.path)
+        if is_local and not Path(self.path).exists():
+            return f"path {self.path!r} does not exist: check its spelling"
+        suffixes = ", ".join(suffix for entry in FORMATS for suffix in entry.suffixes)
+        lacks = "contains no file to read" if is_local else "does not exist or matches no file to read"
+        return f"path {self.path!r} {lacks}: files end with {suffixes}"
 
     def _find(self) -> tuple[FileSystem, dict[str, FileInfo]]:
         if "://" not in self.path and glob.has_magic(self.path) and not Path(self.path).exists():

@@ -39,7 +39,8 @@ class NoSuchCollection(LookupError):
         names = [name for name in names if not is_copy(name)]
         near = nearest(collection, names)
         meant = f"; did you mean {near}?" if near else ""
-        super().__init__(f"there is no collection {collection!r}; there are: {', '.join(names) or 'none'}{meant}")
+        known = f"; there are: {', '.join(names)}{meant}" if names else ": `raydex index` makes the first one"
+        super().__init__(f"there is no collection {collection!r}{known}")
 
 
 class NoSuchRun(LookupError):

@@ -32,6 +32,9 @@ TEMPORARY = ("the database system is", "connection slots", "too many", "max clie
 REFUSALS = ("FATAL", "SSL was required", "certificate", "no password supplied", "channel binding", "requirement",
             "GSSAPI", "invalid ")  # fmt: skip
 
+# The beginning of the driver's messages, which repeats the place.
+_WHERE = re.compile(r"connection failed: (?:connection to server (?:at|on socket) .*? failed: )?")
+
 
 class BadDatabaseUrl(UnusableDatabase):
     """A database URL can't be used. Neither the message nor a cause contains any part of its password."""
@@ -101,10 +104,12 @@ def wait_for_database(url: str, tell: Callable[[str], None], patience_s: float =
             error = answered.get(timeout=0.1)
             if error is None:
                 return
-            problem = str(error).partition("\n")[0]
+            problem = _WHERE.sub("", str(error).partition("\n")[0])
             if any(words in problem for words in REFUSALS) and not any(words in problem for words in TEMPORARY):
                 break
-    raise StoreUnavailable(f"the database at {place} can't be used: {problem}")
+    raise StoreUnavailable(
+        f"the database at {place} can't be used: {problem}. Check that it runs, and that DATABASE_URL is right"
+    )
 
 
 def _try_to_connect(url: str, answered: "queue.SimpleQueue[psycopg.Error | None]") -> None:

@@ -77,7 +77,7 @@ def test_every_failed_page_is_listed_on_request(jobs: Jobs, store: Store) -> Non
 
 def test_unknown_name_is_bad_input(jobs: Jobs) -> None:
     wrong = jobs.run("status", "dcos")
-    assert wrong.code == 2 and "there is no collection 'dcos'; there are: none" in wrong.messages
+    assert wrong.code == 2 and "there is no collection 'dcos': `raydex index` makes the first one" in wrong.messages
 
 
 def test_piped_watch_prints_each_state_and_step_once(store, capsys):

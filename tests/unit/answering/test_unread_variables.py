@@ -21,7 +21,7 @@ def test_misspelled_variable_is_named_with_the_intended_one() -> None:
     }
     for given, name in meant.items():
         (line,) = unread_variables({given: "1"})
-        assert line == f"{given} is set, and nothing reads it: did you mean {name}?"
+        assert line == f"{given} is set, but nothing reads it: did you mean {name}?"
 
 
 def test_variables_in_use_are_not_reported() -> None:

@@ -247,7 +247,7 @@ def test_question_needs_no_quotes(words):
 
 def test_misspelled_collection_is_named_with_the_intended_one():
     assert str(NoSuchCollection("dcos", ["docs", "api"])).endswith("there are: docs, api; did you mean docs?")
-    assert str(NoSuchCollection("x", [])).endswith("there are: none")
+    assert str(NoSuchCollection("x", [])).endswith("'x': `raydex index` makes the first one")
 
 
 @pytest.mark.parametrize(("error", "code", "traced"), [

@@ -53,7 +53,7 @@ def test_named_collection_is_used_without_a_file():
     ("workspaces: {T1: {token: xoxb-1-2}}", "T1: token: write the name of the variable that holds it, not the token"),
     ("workspaces: {T1: {token: NOPE}}", "T1: token: the variable NOPE is not set"),
     ("workspaces: {T1: {tokens: A}}", "tokens"),
-    ("workspaces: [", "is no YAML"),
+    ("workspaces: [", "is not valid YAML"),
 ])  # fmt: skip
 def test_unusable_file_is_an_error_with_its_location(tmp_path, text, message):
     path = written(tmp_path, text)

@@ -5,4 +5,4 @@ from pipelines.store.collections.catalog import NoSuchCollection
 
 def test_copies_are_not_listed_or_suggested():
     assert str(NoSuchCollection("dosc", ["docs", "docs@0123456789ab"])).endswith("there are: docs; did you mean docs?")
-    assert "there are: none" in str(NoSuchCollection("x", ["docs@0123456789ab"]))
+    assert "`raydex index` makes the first one" in str(NoSuchCollection("x", ["docs@0123456789ab"]))
