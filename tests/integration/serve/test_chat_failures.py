@@ -107,7 +107,10 @@ def test_refused_field_is_named(site: Site) -> None:
 
 @pytest.mark.parametrize(("status", "said", "shown"), [
     (413, body("too_long"), ("Die Frage ist zu lang", "Kürzen Sie sie")),
-    (500, body("internal", request="r123"), ("Etwas ist schiefgegangen", "Im Dienst ist ein Fehler aufgetreten. (r123)")),
+    (
+        500, body("internal", request="r123"),
+        ("Etwas ist schiefgegangen", "Im Dienst ist ein Fehler aufgetreten. (r123)"),
+    ),
 ])  # fmt: skip
 def test_unexpected_failures_are_explained_in_the_language_of_the_reader(site: Site, status, said, shown) -> None:
     site.browser.accept("de-AT,en")
