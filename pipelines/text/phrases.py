@@ -18,7 +18,7 @@ from pipelines.text.parsing import UniqueKeys
 _BASE_LOADER: type[yaml.BaseLoader] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
-class _Loader(UniqueKeys, _BASE_LOADER):
+class _TableLoader(UniqueKeys, _BASE_LOADER):
     pass
 
 
@@ -29,7 +29,7 @@ def read_table(module: str) -> dict[str, Any]:
     """
     package, _, name = module.rpartition(".")
     text = (files(package) / f"{name}.yaml").read_text(encoding="utf-8")
-    table: dict[str, Any] = yaml.load(text, _Loader)
+    table: dict[str, Any] = yaml.load(text, _TableLoader)
     return table
 
 
