@@ -131,7 +131,9 @@ class AnswerWriter:
 
     async def _by_agent(self, agent: Agent, task: Task, paper: Manuscript) -> None:
         """Write one agent's text: sanitized, without refusals, with the numbers of the supporting passages."""
-        sanitizer, refusals = _sanitizer(task), RefusalFilter(final=_is_final(task), question=task.question)
+        capable = task.form == FULL
+        refusals = RefusalFilter(final=_is_final(task), whole=capable, question=task.question)
+        sanitizer = _sanitizer(task)
         written: list[TextStage] = [sanitizer, TextReader(), *([refusals] if may_refuse(task.mode) else [])]
         stages = TextStages(
             [sanitizer] if agent is self._extractive else written

@@ -70,8 +70,8 @@ def test_claim_is_not_a_refusal(sentence):
     assert not is_refusal(sentence) and not gives_up(sentence)
 
 
-def filtered(text, size=1, *, final=False, question=""):
-    refusals = RefusalFilter(final=final, question=question)
+def filtered(text, size=1, *, final=False, whole=False, question=""):
+    refusals = RefusalFilter(final=final, whole=whole, question=question)
     stages = TextStages([TextReader(), refusals])
     parts = [stages.feed(text[at : at + size]) for at in range(0, len(text), size)]
     return shown(piece for part in [*parts, stages.close()] for piece in part), refusals.refused
@@ -88,6 +88,17 @@ def test_answer_that_only_refuses_is_removed_entirely(sentence, size):
 def test_text_after_a_refusal_is_the_answer_unless_the_refusal_is_final(sentence):
     assert filtered(f"{sentence} {REAL}") == (REAL, False)
     assert filtered(f"{sentence}\n\n{REAL}\n\n```\nx = 1\n```\n", final=True) == ("", True)
+
+
+@pytest.mark.parametrize("sentence", PARTIAL)
+def test_capable_model_may_begin_with_missing_information(sentence):
+    assert filtered(f"{sentence} {REAL}", final=True, whole=True) == (f"{sentence} {REAL}", False)
+    assert filtered(sentence, final=True, whole=True) == (sentence, True)
+
+
+@pytest.mark.parametrize("sentence", WHOLE)
+def test_capable_model_may_refuse_the_whole_question(sentence):
+    assert filtered(f"{sentence} {REAL}", final=True, whole=True) == ("", True)
 
 
 def test_refusal_that_was_not_held_back_still_counts():

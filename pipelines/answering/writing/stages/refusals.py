@@ -60,12 +60,13 @@ class RefusalFilter:
     """Removes refusals from the pieces of an answer; text that can't be one is emitted with its delta.
 
     A refusal at the beginning is removed. So is a later refusal of the whole question, which small models append to
-    good answers. With `final`, everything after a refusal at the beginning is discarded. A beginning that only repeats
-    the request of `question` counts as a refusal.
+    good answers. With `final`, everything after a refusal at the beginning is discarded. With `whole`, only refusals of
+    the whole question are removed: a sentence that names missing information stays. A beginning that only repeats the
+    request of `question` counts as a refusal.
     """
 
-    def __init__(self, *, final: bool = False, question: str = "") -> None:
-        self._final, self._question = final, question
+    def __init__(self, *, final: bool = False, whole: bool = False, question: str = "") -> None:
+        self._final, self._whole, self._question = final, whole, question
         self._refusals, self._written, self._said, self._taken = 0, False, False, False
         self._begin()
 
@@ -140,12 +141,11 @@ class RefusalFilter:
         """End a sentence; return its pieces that were held back, or none if it is a refusal."""
         said = _has_words(statement.text)
         refusal = said and statement.kind is not StatementKind.CODE and self._is_void(statement.text)
-        taken = self._held is not None and (
-            not self._said if not said else refusal and (not self._said or is_whole(statement.text))
-        )
+        removable = refusal and (is_whole(statement.text) or not (self._said or self._whole))
+        taken = self._held is not None and (removable if said else not self._said)
         left = [] if taken else [*self._let_go(), statement]
         self._taken = taken
-        self._refusals += refusal
+        self._refusals += refusal if not self._whole else removable
         self._said |= said and not refusal
         self._begin()
         return left
