@@ -24,7 +24,8 @@ _NO_COMMANDS = _SHELL | _COMMON
 _TICKS = re.compile("`+")
 _FLAG = re.compile(r"(?<![\w\-–—])[-–—]{1,2}([A-Za-z][\w-]*)")
 _LONG_FLAG = re.compile(r"(?<![\w-])--[A-Za-z][\w-]*")
-_NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|/|-)\w+)*")
+_NAME = re.compile(r"(?<!\w)[A-Za-z_]\w*(?:(?:\.|::|/|-)\w+)*")
+_HEX = re.compile(r"(?<!\w)0[xX][0-9a-fA-F]+(?!\w)")
 _SEPARATOR = re.compile(r"\.|::|/|-")
 _COMPOUND = re.compile(r"[a-z0-9]_[a-z0-9]|[a-z][A-Z]|[A-Z]_[A-Z]")
 _CALL = re.compile(r"(?:[@.]([A-Za-z_]\w*))|\b([A-Za-z_]\w*)\s?\(")
@@ -101,7 +102,7 @@ class Token:
                 return self.text.casefold() in source.words or words_of(self.text) <= source.stems
 
     def _number_is_in(self, source: Exact) -> bool:
-        if self.text not in source.numbers:
+        if self.text not in source.numbers and not any(_same_version(self.text, other) for other in source.numbers):
             return False
         units = {unit for number, unit in source.units if number == self.text} if self.unit else ()
         return not units or self.unit in units
@@ -122,8 +123,10 @@ def tokens_of(claim: str, *, code: str | None = None, names: bool = True) -> lis
     prose, spans = _split(claim)
     found = [token for span in spans for token in _of_span(span)]
     found += [Token(flag, "flag") for flag in _LONG_FLAG.findall(prose)]
-    found += [Token(name, "name") for name in _NAME.findall(prose) if _is_identifier(name)]
-    found += [Token(number, "number", unit) for number, unit in _numbers(f"{prose} {' '.join(spans)}")]
+    found += [Token(name, "name") for name in _names(prose) if _is_identifier(name)]
+    whole = f"{prose} {' '.join(spans)}"
+    found += [Token(number, "called") for number in _HEX.findall(whole)]
+    found += [Token(number, "number", unit) for number, unit in _numbers(whole)]
     if names:
         found += [Token(name, "proper") for name in _PROPER.findall(prose) if name.casefold() not in _CAPITALS]
     return list(dict.fromkeys(found))
@@ -173,11 +176,12 @@ def _of_span(span: str) -> Iterator[Token]:
     if command and command[1] not in _NO_COMMANDS:
         yield Token(f"{command[1]} {command[2]}", "command")
     yield from (Token(f"{flag[0].strip()}", "flag") for flag in _FLAG.finditer(plain))
-    for found in _NAME.finditer(_FLAG.sub(" ", plain)):
+    unflagged = _FLAG.sub(" ", plain)
+    for found in _NAME.finditer(unflagged):
         name = found[0]
-        if _is_own(name):
+        if _is_own(name) or _is_part(found):
             continue
-        called = plain[found.end() : found.end() + 1] == "("
+        called = unflagged[found.end() : found.end() + 1] == "("
         if _is_identifier(name) or called or _SEPARATOR.search(name):
             yield Token(name, "name")
         elif len(span.split()) == 1 and name.casefold() not in _COMMON and len(name) > 1:
@@ -197,6 +201,21 @@ def _of_block(code: str) -> Iterator[Token]:
     for kind, name in names:
         if name.casefold() not in own | _COMMON and not _is_own(name) and len(name) > 1:
             yield Token(name, kind)
+
+
+def _names(text: str) -> Iterator[str]:
+    return (found[0] for found in _NAME.finditer(text) if not _is_part(found))
+
+
+def _is_part(name: re.Match[str]) -> bool:
+    """Return whether a name is only the part of one that a pattern leaves open: `http_req_*`, `*_total`, `ws_{id}`."""
+    before, after = name.string[: name.start()][-1:], name.string[name.end() :][:1]
+    return "*" in (before, after) or name[0].endswith("_")
+
+
+def _same_version(claimed: str, other: str) -> bool:
+    """Return whether two different numbers name the same version: 0.53 is that of 0.53.0 and of its patches."""
+    return "." in claimed and (other.startswith(f"{claimed}.") or claimed == f"{other}.0")
 
 
 def _is_identifier(name: str) -> bool:

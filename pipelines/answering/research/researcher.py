@@ -135,10 +135,16 @@ class Rounds:
         return self.session.window - llm.max_tokens - self.session.overhead() - used
 
     async def _carry_out(self, calls: Sequence[ToolCall], room: int) -> list[Message]:
-        """Return the results of the calls, in at most `room` tokens together."""
-        each = min(room // len(calls), MOST_TOKENS)
-        results = await asyncio.gather(*(self._result(call, each) for call in calls))
-        return [Message("tool", text, call_id=call.id) for call, text in zip(calls, results, strict=True)]
+        """Return the results of the calls, in at most `room` tokens together.
+
+        One call follows another, so that the same calls number the sections alike, and a short result leaves room.
+        """
+        results = list[Message]()
+        for left, call in zip(range(len(calls), 0, -1), calls, strict=True):
+            text = await self._result(call, min(room // left, MOST_TOKENS))
+            room -= self.session.llm.count(text)
+            results.append(Message("tool", text, call_id=call.id))
+        return results
 
     async def _result(self, call: ToolCall, room: int) -> str:
         """Return the result of a call, or its error, as text for the model."""

@@ -144,6 +144,29 @@ def test_other_languages_deny_with_their_own_words(passage: str, claim: str) -> 
     assert same.why is None and same.supported
 
 
+@pytest.mark.parametrize("claim", [
+    "The metrics `http_req_*` and `ws_{id}` count requests.",
+    "All metrics that match `*_total` count requests, as http_req_* do.",
+    "The first byte of a request is `0x62`.",
+    "Since v0.53 it counts requests.",
+    "Since version 0.54.0 it counts requests.",
+])  # fmt: skip
+def test_patterns_and_versions_of_the_same_thing_are_found(claim: str) -> None:
+    passage = "Since 0.53.0 and 0.54 it counts requests: http_req_count, ws_count and http_total. The byte is 0x62."
+    (one,) = check(claim, hits=(make_hit("https://d.test/x", passage, ()),))
+    assert one.why is None or one.why.kind == "words"
+
+
+@pytest.mark.parametrize(("claim", "nowhere"), [
+    ("Since v0.52 it counts requests.", "0.52"), ("Since 0.5 it counts requests.", "0.5"),
+    ("The byte of a request is `0x63`.", "0x63"),
+])  # fmt: skip
+def test_other_versions_and_numbers_are_in_no_passage(claim: str, nowhere: str) -> None:
+    passage = "Since 0.53.0 it counts requests. The byte is 0x62."
+    (one,) = check(claim, hits=(make_hit("https://d.test/x", passage, ()),))
+    assert one.why and (one.why.kind, one.why.text) == ("nowhere", nowhere)
+
+
 def test_capital_letters_of_nouns_name_nothing_in_german() -> None:
     names = [one.text for one in tokens_of("Die Datei liegt im Ordner der Anwendung.", names=False)]
     assert names == []
