@@ -140,6 +140,7 @@ def _why_not_started(home: Path, log: Path, before: int) -> str:
     left = shutil.disk_usage(home).free >> 20
     reason = f": its disk is full ({left} MiB left), free space there and do the same again"
     tail = log.read_bytes()[before:].decode(errors="replace").splitlines()[-15:]
+    shown = f"the end of {log}:" if tail else f"{log} says nothing about it; if the machine is busy, try again"
     return "\n".join(
-        [f"embedded Postgres under {home} did not start{reason * (left < LEAST_SPACE_MIB)}; the end of {log}:", *tail]
+        [f"embedded Postgres under {home} did not start{reason * (left < LEAST_SPACE_MIB)}; {shown}", *tail]
     )
