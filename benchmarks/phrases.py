@@ -160,9 +160,6 @@ def tables() -> Iterator[tuple[str, Callable[[Sequence[str]], Score], Any]]:
     for name in ("this_page", "this_part", "there", "bare", "whole"):
         yield f"open page: {name}", this_page, unmatched(open_page, name)
     yield "open page: my …", this_page, replaced(open_page, "_MY", ())
-    for tag in read_table(detection.__name__)["words"]:
-        yield f"function words: {tag}", languages, edited(detection, drop("words", tag))
-    yield "function words: English", languages, edited(detection, drop("english"))
     yield "scripts", languages, edited(detection, drop("scripts"))
     yield "similarity: opposites", same_meaning, replaced(similarity, "_OPPOSITES", [])
     yield "similarity: synonyms", same_meaning, replaced(similarity, "_SYNONYMS", [])

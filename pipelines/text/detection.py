@@ -1,34 +1,39 @@
 """Detects the language of a question or page, and recognizes English-only embedding models by name.
 
-It uses scripts, function words and model names, and names a language only if it is certain. A short English question
-that contains code or names from other languages is never mistaken for another language.
+A script tells the language, or py3langid does for Latin letters. A language is named only if it is probable enough, so
+that a short English question with code or names from other languages is not mistaken for another language.
 """
 
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
 from pipelines.text.languages import without_region
 from pipelines.text.phrases import compile_phrases, read_table
 
 _TABLE = read_table(__name__)
-_FUNCTION_WORDS: dict[str, frozenset[str]] = {tag: frozenset(words.split()) for tag, words in _TABLE["words"].items()}
-_KNOWN = frozenset[str]().union(*_FUNCTION_WORDS.values())
+_LATIN: list[str] = _TABLE["latin"].split()
 _PHRASES = compile_phrases(_TABLE)
-_ENGLISH = frozenset(_TABLE["english"].split())
 _DISTINCTIVE: dict[str, frozenset[str]] = {tag: frozenset(letters) for tag, letters in _TABLE["telling"].items()}
 _OTHER_SCRIPTS = frozenset(_TABLE["other_scripts"].split())
 _OWN_SCRIPTS = {tag for own in _TABLE["scripts"].values() for tag in (own, *_TABLE["taken_for"].get(own, "").split())}
 # The languages that `find_language` may return.
-DETECTABLE = frozenset([*_FUNCTION_WORDS, *_DISTINCTIVE, *_TABLE["scripts"].values(), "en"])
+DETECTABLE = frozenset([*_LATIN, *_DISTINCTIVE, *_TABLE["scripts"].values()])
 # Language codes (ISO 639-1); other two-letter parts of a path are not languages.
 LANGUAGES = frozenset(_TABLE["languages"].split())
 # Minimum share of letters in another script for a question to count as written in that script's language.
 _OTHER_SCRIPT = 0.3
 # Minimum share of letters specific to one language: a Ukrainian name does not make a Russian text Ukrainian.
 _DISTINCTIVE_SHARE = 0.02
+# Chosen with benchmarks/question_languages.py: docs/decisions/language-of-questions.md. A language is named from
+# _PROBABLE on; one other than English also needs English to be as improbable as _RARELY_ENGLISH. Below _NOT_ENGLISH, a
+# text is not English, even if its language is unclear.
+_PROBABLE, _RARELY_ENGLISH, _NOT_ENGLISH = 0.6, 0.03, 0.01
+_ENOUGH = 2_000  # characters that tell a language
+_QUOTED = re.compile(r'"[^"]*"|“[^”]*”|`[^`]*`')
 _OF_CODE = frozenset(r"_.()[]{}<>=/\:@#$")
 
 
@@ -43,19 +48,46 @@ def find_language(text: str) -> str:
     A script maps to the language that most people write in it, unless letters specific to another language occur:
     Cyrillic means Russian, but Ukrainian if the text contains ї.
     """
-    prose = " ".join(word for word in unicodedata.normalize("NFC", text).split() if not _is_code(word))
+    prose = _prose_of(unicodedata.normalize("NFC", text))
     other = [] if prose.isascii() else [letter for letter in filter(str.isalpha, prose) if _is_of_other_script(letter)]
     if len(other) >= 2 and len(other) >= _OTHER_SCRIPT * sum(map(str.isalpha, prose)):
         return _language_of_script(other)
-    words = set(re.findall(r"[^\W\d_]+", prose.lower()))
-    english = len(words & _ENGLISH)
-    found = {tag: len(words & known) for tag, known in _FUNCTION_WORDS.items()}
-    language = max(found, key=found.__getitem__)
-    known = found[language]
-    accented = sum(not word.isascii() and word not in _KNOWN for word in words)
-    if known + accented >= 2 and known + accented > english and (known > 0 or english == 0):
-        return language if found[language] else "und"
-    return "en" if english else ""
+    if not any(map(str.isalpha, prose)):
+        return ""
+    ranked = _identifier().rank(prose[:_ENOUGH])
+    (language, probability), english = ranked[0], dict(ranked)["en"]
+    if probability >= _PROBABLE and (language == "en" or english < _RARELY_ENGLISH):
+        return str(language)
+    return "und" if english < _NOT_ENGLISH else ""
+
+
+def load_identifier() -> None:
+    """Load the model that tells languages in Latin letters, so that the first question need not wait for it."""
+    _identifier()
+
+
+@cache
+def _identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    loaded = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    loaded.set_languages([*_LATIN, *_TABLE["scripts"].values()])  # a Chinese question may have more Latin letters
+    # `loaded` also holds the tables of its other languages, which are most of its memory.
+    return LanguageIdentifier(
+        loaded.nb_ptc,
+        loaded.nb_pc,
+        loaded.nb_classes,
+        loaded.tk_nextmove,
+        loaded.tk_output,
+        norm_probs=True,
+        tk_row=loaded.tk_row,
+    )
+
+
+def _prose_of(text: str) -> str:
+    """Return the words of `text` that are neither code nor quoted, such as an error message; all if none are left."""
+    words = [word for word in _QUOTED.sub(" ", text).split() if not _is_code(word)]
+    return " ".join(words or [word for word in text.split() if not _is_code(word)])
 
 
 @lru_cache(10_000)

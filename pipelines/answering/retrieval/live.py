@@ -17,6 +17,7 @@ from pipelines.answering.retrieval.evidence import Yardstick
 from pipelines.lexical import LexicalIndex
 from pipelines.records import EmbeddingModel, Index
 from pipelines.store import NoSuchCollection, Store, is_copy
+from pipelines.text.detection import load_identifier
 
 log = logging.getLogger(__name__)
 
@@ -218,6 +219,7 @@ class LiveIndexes:
         lexical = before.lexical if before and before.index.id == index.id else self._make_lexical(index)
         model = index.settings.embedding
         embedder, yardstick = self._loads.once(model, lambda: self._load(model)).result()
+        self._background.once("languages", load_identifier)
         live = LiveIndex(index, embedder, lexical, yardstick)
         if self._words and (before is None or before.index.id != index.id):
             self._try_sync(live)

@@ -150,7 +150,7 @@ def test_only_impersonal_parts_of_a_page_url_are_recorded(page: str, recorded: s
 
 def test_failure_is_a_row_with_its_reason(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
-    recorder.record(RecordedQuestion("a", "why?", error="LLMFailed: gone", key_name="ci", channel="slack"))
+    recorder.record(RecordedQuestion("a", "why does it fail?", error="LLMFailed: gone", key_name="ci", channel="slack"))
     recorder.record(RecordedQuestion("b", "why?", error="x" * 5_000))
     recorder.record(RecordedQuestion("c", "why?", error=""))
     recorder.close()

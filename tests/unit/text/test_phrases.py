@@ -40,7 +40,7 @@ def test_missing_part_is_an_error():
 
 
 def test_yaml_words_are_not_read_as_booleans():
-    assert "no" in read_table("pipelines.text.detection")["words"]
+    assert "no" in read_table("pipelines.text.detection")["taken_for"]
 
 
 @pytest.mark.parametrize("path", TABLES, ids=str)
