@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from kit.databases import DatabaseServer
 from kit.head_process import HeadProcess, run_head, summary_of
 from kit.reindexing import write_site
 
@@ -23,9 +24,13 @@ RAYDEX = str(RAY.with_name("raydex"))
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadProcess]:
-    token = tmp_path_factory.mktemp("cluster") / "ray" / "token"
-    with run_head(["deploy/start-cluster", "--num-gpus=2"], token) as head:
+def cluster(tmp_path_factory: pytest.TempPathFactory, server: DatabaseServer) -> Iterator[HeadProcess]:
+    folder = tmp_path_factory.mktemp("cluster")
+    command, home = ["deploy/start-cluster", "--num-gpus=2"], str(folder / "home")
+    with (
+        server.database() as url,
+        run_head(command, folder / "ray" / "token", DATABASE_URL=url, RAYDEX_HOME=home) as head,
+    ):
         yield head
 
 
