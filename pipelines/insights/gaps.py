@@ -14,8 +14,8 @@ from pipelines.insights.figures import is_low, is_unknown
 from pipelines.store import AskedQuestion
 
 # How much an answer adds to the weight of its gap. Few readers rate answers, so a rating "incomplete" or "outdated"
-# counts double; other thumbs down may be the assistant's fault. Low confidence counts least, because half of these
-# answers are right.
+# counts double; other thumbs down may be the assistant's fault. Low confidence counts least, because about a third of
+# these answers are right (docs/quality.md).
 LACKING, RATED_DOWN, UNKNOWN, DOUBTFUL = 2.0, 1.0, 1.0, 0.4
 OF_DOCUMENTATION = {"incomplete", "outdated"}
 # A question is probably off-topic if no hit has a cosine of NEAR, scaled by the model's yardstick, and none has more
