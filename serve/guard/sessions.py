@@ -1,19 +1,20 @@
 """Session tokens: pages use one instead of a key, for an hour.
 
-A token is signed with the service's secret, which all replicas read from the database, and is not stored, so there is
-nothing to look up, fill or clean. It names the key that opened it; revoking the key ends it.
+A token is a JSON web token (RFC 7519) after a prefix. It is signed with the service's secret, which all replicas read
+from the database, and is not stored, so there is nothing to look up, fill or clean. It names the key that opened it;
+revoking the key ends it.
 """
 
-import base64
 import hashlib
 import hmac
 import math
 import re
 import secrets
-import struct
 import time
 from collections.abc import Callable
 from typing import NamedTuple
+
+import jwt
 
 from pipelines.store import Store
 from serve.threads import DatabaseThreads
@@ -28,10 +29,13 @@ SECRET_S = 60.0
 # tell which one asked. Among 1,000 active addresses, a given one shares its bucket with probability 0.00006.
 ADDRESS_BYTES = 3
 
-# Expiry (Unix time), id, hash of its key or zeros, digest of its origin; the signature follows.
-BODY = struct.Struct(">Q16s32s16s")
-SIGNATURE_BYTES = 32
-TOKEN = re.compile(rf"{SESSION_PREFIX}[A-Za-z0-9_-]{{{-(-(BODY.size + SIGNATURE_BYTES) * 4 // 3)}}}")
+# The only algorithm that is read, no matter which one a token names.
+ALGORITHM = "HS256"
+# Its own tokens have about 300 characters; longer ones are not parsed.
+TOKEN = re.compile(rf"{SESSION_PREFIX}[A-Za-z0-9_-]{{1,100}}\.[A-Za-z0-9_-]{{1,400}}\.[A-Za-z0-9_-]{{43}}")
+# Expiry, audience (distinguishes sessions from any other token), id, hash of the key, digest of the origin.
+CLAIMS = ["exp", "aud", "jti", "sub", "origin"]
+AUDIENCE = "session"
 NO_KEY = bytes(32)
 
 
@@ -68,7 +72,7 @@ class Session(NamedTuple):
 
 
 class SessionTokens:
-    """Makes and reads the tokens of sessions; `clock` is Unix time."""
+    """Makes and reads the tokens of sessions; `clock` is the Unix time at which they are made."""
 
     def __init__(self, secret: ServiceSecret, clock: Callable[[], float] = time.time) -> None:
         self._secret, self._clock = secret, clock
@@ -80,9 +84,14 @@ class SessionTokens:
         """
         before = await self._read(renewed, RENEW_S)
         mine = before is not None and before.key == key and before.is_of(origin)
-        id = _decode(before.id) if before and mine else secrets.token_bytes(16)
-        body = BODY.pack(int(self._clock()) + SESSION_S, id, key, _digest(origin))
-        return SESSION_PREFIX + _encode(body + await self._secret.sign("session", body))
+        claims = {
+            "exp": int(self._clock()) + SESSION_S,
+            "aud": AUDIENCE,
+            "jti": before.id if before and mine else secrets.token_urlsafe(16),
+            "sub": key.hex(),
+            "origin": _digest(origin).hex(),
+        }
+        return SESSION_PREFIX + jwt.encode(claims, await self._key(), ALGORITHM)
 
     async def read(self, token: str) -> Session | None:
         """Return the session of a currently valid token; None for any other. Raises StoreUnavailable."""
@@ -91,21 +100,24 @@ class SessionTokens:
     async def _read(self, token: str, late_s: int) -> Session | None:
         if not TOKEN.fullmatch(token):
             return None
-        whole = _decode(token.removeprefix(SESSION_PREFIX))
-        body, signature = whole[: BODY.size], whole[BODY.size :]
-        if not hmac.compare_digest(signature, await self._secret.sign("session", body)):
+        key = await self._key()
+        try:
+            claims = jwt.decode(
+                token.removeprefix(SESSION_PREFIX),
+                key,
+                algorithms=[ALGORITHM],
+                audience=AUDIENCE,
+                leeway=late_s,
+                options={"require": CLAIMS},
+            )
+        except jwt.InvalidTokenError:
             return None
-        ends, id, key, origin = BODY.unpack(body)
-        return Session(_encode(id), key, origin, ends) if self._clock() < ends + late_s else None
+        key_hash, origin = bytes.fromhex(claims["sub"]), bytes.fromhex(claims["origin"])
+        return Session(claims["jti"], key_hash, origin, claims["exp"])
+
+    async def _key(self) -> bytes:
+        return await self._secret.sign("session", b"")
 
 
 def _digest(origin: str) -> bytes:
     return hashlib.sha256(origin.encode()).digest()[:16]
-
-
-def _encode(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def _decode(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -25,6 +25,7 @@ MODULES = {
     "markdown-it-py": "markdown_it",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry",
+    "pyjwt": "jwt",
     "pytest-xdist": "xdist",
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
