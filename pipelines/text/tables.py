@@ -4,6 +4,7 @@ Independent of the data in the tables.
 """
 
 import html
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,12 +45,25 @@ def as_columns(rows: Sequence[Sequence[str]], align: str = "<>", least: Sequence
     """Return rows as lines with aligned columns.
 
     `align` has one format character per column; the last one applies to all further columns. `least` are the minimum
-    widths of the columns.
+    widths of the columns. Widths are those on a terminal, where a Chinese character takes two places.
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(_places, column)) for column in zip(*rows, strict=True)]
     widths = [max(pair) for pair in zip(widths, least or widths, strict=True)]
     signs = align.ljust(len(widths), align[-1])
-    return ["  ".join(f"{c:{s}{w}}" for c, s, w in zip(row, signs, widths, strict=True)).rstrip() for row in rows]
+    return ["  ".join(map(_pad, row, signs, widths)).rstrip() for row in rows]
+
+
+def _places(text: str) -> int:
+    """Return how many places a text takes on a terminal: accents that combine take none, wide characters two."""
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
+    )
+
+
+def _pad(cell: str, sign: str, width: int) -> str:
+    """Return a cell filled with spaces to `width` places: behind it for "<", before it for ">"."""
+    spaces = " " * (width - _places(cell))
+    return cell + spaces if sign == "<" else spaces + cell
 
 
 def as_markdown(table: TextTable) -> str:
