@@ -22,7 +22,7 @@ from kit.head_process import end
 from kit.hosts import NetHost, network
 from kit.reindexing import write_site
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("running", "serving", "operating")
