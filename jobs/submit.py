@@ -40,7 +40,8 @@ ADDRESS = "http://127.0.0.1:8265"
 PACKAGES = ("pipelines", "serve", "jobs")
 NO_PYTHON = 127  # from the shell: `ray start` ran without a `python` on PATH; the built environment has one
 # The variables of this environment that the command gets. RAYDEX_HOME is a folder of this machine, so it stays here.
-PASSED, PASSED_PREFIX, KEPT_HERE = ("DATABASE_URL", "OPENAI_BASE_URL", "OPENAI_API_KEY"), "RAYDEX_", {"RAYDEX_HOME"}
+PASSED = ("DATABASE_URL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "SLACK_BOT_TOKEN")  # a night tells Slack
+PASSED_PREFIX, KEPT_HERE = "RAYDEX_", {"RAYDEX_HOME"}
 # Parts of torch's CUDA build. torch requires exact versions of them; its CPU build needs none.
 OF_TORCH = ("nvidia-", "cuda-", "triton")
 # How long a stopped job has to record its interruption. Ray's own 3 s are too short for its workers.

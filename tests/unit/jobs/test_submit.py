@@ -120,6 +120,7 @@ def test_node_check_uses_only_packages_that_come_with_ray():
 
 def test_raydex_variables_are_passed_on_except_the_local_home():
     given = {"DATABASE_URL": "u", "RAYDEX_LLM_MODEL": "m", "RAYDEX_HOME": "/here", "HOME": "/me", "OPENAI_API_KEY": ""}
+    assert submit.variables_to_pass({"SLACK_BOT_TOKEN": "xoxb"}, []) == {"SLACK_BOT_TOKEN": "xoxb"}, "nights tell Slack"
     named = ["RAYDEX_HOME=/there", "HF_HOME=/a=b"]
     assert submit.variables_to_pass(given, []) == {"DATABASE_URL": "u", "RAYDEX_LLM_MODEL": "m"}
     assert submit.variables_to_pass(given, named)["RAYDEX_HOME"] == "/there"
