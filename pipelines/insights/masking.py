@@ -22,8 +22,8 @@ def mask(text: str) -> str:
     """Return `text` with e-mail addresses, public IP addresses, phone numbers, user folders and secrets masked."""
     text = _PHRASES["private_key"].sub("[private key]", clean_for_storage(text))
     text = _PHRASES["login"].sub(lambda found: f"{found[found.lastindex or 0]}[login]@", text)
-    for name in ("header", "login_flag", "secret_path"):
-        text = _PHRASES[name].sub(lambda found: f"{found[found.lastindex or 0]}[secret]", text)
+    for pattern in (_PHRASES["header"], _PHRASES["login_flag"], _PHRASES["secret_path"]):
+        text = pattern.sub(lambda found: f"{found[found.lastindex or 0]}[secret]", text)
     text = _PHRASES["prefixed"].sub(_mask_key, _PHRASES["key"].sub("[key]", text))
     text = _PHRASES["told"].sub(_mask_mixed, _PHRASES["named"].sub(_mask_value, text))
     text = _PHRASES["told_key"].sub(_mask_key, text)

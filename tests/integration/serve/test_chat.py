@@ -284,7 +284,7 @@ def test_shared_answer_opens_for_others_and_a_dead_link_says_so(site: Site) -> N
     assert page.evaluate("document.querySelector('.answer .number').href") == "https://d.test/data#csv"
     page = site.open("/a/nothing")
     page.wait_for("!!document.querySelector('.failure')")
-    assert "not shared" in page.text(".failure")
+    assert "did not share it" in page.text(".failure")
 
 
 def test_reader_without_an_answer_is_offered_the_closest_sections(site: Site) -> None:

@@ -147,7 +147,7 @@ def test_reload_in_the_middle_of_an_answer_keeps_the_partial_text(site: Site) ->
     page.wait_for("document.querySelector('.answer')?.textContent.includes('read_csv')")
     page = site.open()
     assert page.text(".question") == QUESTION and "Call read_csv" in page.text(".answer")
-    assert "broke off" in page.text(".failure") and "loaded again" in page.text(".failure")
+    assert "broke off" in page.text(".failure") and "page was reloaded" in page.text(".failure")
     assert page.count(".answer .number") == page.count(".sources li") == 1
     site.engine.gate.set()
     page.click(AGAIN)
