@@ -154,6 +154,10 @@ def quiet_when_piped() -> Iterator[None]:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), output)
         sys.exit(PIPE_CLOSED)
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # rich has noticed it, and exits with 1
+            sys.exit(PIPE_CLOSED)
+        raise
 
 
 def run_job(app: "App", argv: Sequence[str]) -> int:

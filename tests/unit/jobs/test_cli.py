@@ -109,7 +109,18 @@ def test_closed_pipe_causes_no_error_message(words):
     done = subprocess.run([sys.executable, "-m", "jobs", *words], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE,
                           check=False)  # fmt: skip
     os.close(writer)
-    assert done.stderr == b"" and done.returncode in (0, 141)  # argparse ignores it
+    assert done.stderr == b"" and done.returncode in (0, 141)
+
+
+@pytest.mark.parametrize("printing", ["print", "__import__('rich.console').console.Console().print"])
+def test_long_output_into_a_closed_pipe_ends_alike(printing):
+    """Output that is longer than the buffer meets the closed pipe while it is printed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    work = f"from jobs.cli import quiet_when_piped\nwith quiet_when_piped():\n    {printing}('word ' * 50_000)"
+    done = subprocess.run([sys.executable, "-c", work], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.stderr, done.returncode) == (b"", 141)
 
 
 @pytest.mark.parametrize("verb", ["status", "default", "publish", "rollback", "prune", "drop", "dump"])
