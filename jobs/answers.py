@@ -31,7 +31,9 @@ ASKED = "a recorded question, by its id or its text; repeatable for all question
 SOURCE = "a section that supports the answer, URL#ANCHOR; [1] in the text cites the first; repeatable"
 NUMBER = "the number of the answer, as `raydex answers list` shows it"
 
-Of = Annotated[str | None, Parameter(help="default: the one that is asked where none is named")]
+Of = Annotated[
+    str | None, Parameter(help="name of the collection (default: the one set by `raydex default`, else the only one)")
+]
 Questions = Annotated[tuple[str, ...], Parameter(help=WORDING)]
 Asked = Annotated[tuple[str, ...], Parameter(help=ASKED)]
 Sources = Annotated[tuple[str, ...], Parameter(help=SOURCE)]

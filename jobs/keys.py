@@ -85,7 +85,9 @@ def revoke(name: Annotated[str, Parameter(help="name of the key")], /, *, as_jso
 def check_flags(publishable: bool, origins: Sequence[str], scopes: Sequence[str]) -> None:
     """Raise BadKey for flags that conflict."""
     if publishable and not origins:
-        raise BadKey("--publishable needs --origin, such as https://docs.example.com: whose pages may hold the key")
+        raise BadKey(
+            "--publishable needs --origin, the site whose pages may use the key, such as https://docs.example.com"
+        )
     if origins and not publishable:
         raise BadKey(f"--origin is {origins[0]!r}, which binds a publishable key: add --publishable")
     if publishable and scopes:

@@ -143,7 +143,7 @@ def cells(scores: Mapping[str, Any]) -> Iterator[str]:
 def reasons(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the reason for each recommended form, and how to override it."""
     yield from (f"{trial['model']}: {trial['scores']['why']}" for trial in trials)
-    yield "The service answers so from now on; RAYDEX_LLM_FORM=written, full, summary or quoted decides otherwise."
+    yield "The service answers this way from now on; RAYDEX_LLM_FORM=written, full, summary or quoted overrides it."
 
 
 app = command("models", __doc__, run)

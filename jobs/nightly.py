@@ -1,4 +1,4 @@
-"""Updates a collection, and publishes it only if no question is answered worse.
+"""Updates a collection, and publishes it only if answers do not get worse.
 
 The key `night` of the collection file lists the questions, and how far a measure may drop. A killed night is resumed.
 Exit codes: 0 published or unchanged, 1 failed, 2 bad input, 4 refused (a candidate is kept if one was built), 75

@@ -216,9 +216,14 @@ def settings_of(
 def check_single(collection: str | None, pages: SinglePages, whole: list[BaseModel | None], running: Running) -> None:
     """Raise BadInput for flags that make no sense in a run over single pages."""
     if not collection:
-        raise cli.BadInput("single pages are of a collection: name it, as in `raydex index NAME --changed URL`")
+        raise cli.BadInput(
+            "--changed, --deleted and --announced need a collection: name it, as in `raydex index NAME --changed URL`"
+        )
     if any(map(given, whole)) or running.no_publish or running.dry_run:
-        raise cli.BadInput("single pages are indexed as the others were: leave out flags that say what or how")
+        raise cli.BadInput(
+            "single pages are indexed with the settings of the last run: leave out all flags that set sources or "
+            "settings, --no-publish and --dry-run"
+        )
     if pages.announced and (pages.changed or pages.deleted):
         raise cli.BadInput("--announced takes its pages from the service: leave out --changed and --deleted")
 

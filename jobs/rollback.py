@@ -54,7 +54,7 @@ def choose(collection: str, states: Sequence[KnownState], to: int | None, index:
     """Return the requested state, or the only one that is not live. Raises BadInput."""
     earlier = [one for one in states if one.kind != "live"]
     if not earlier:
-        raise BadInput(f"collection {collection!r} has nothing to return to: nothing that an update replaced is kept, "
+        raise BadInput(f"collection {collection!r} has nothing to return to: no replaced data is kept, "
                        "and no retired index")  # fmt: skip
     found, why = earlier, "several states"
     if to is not None:
