@@ -96,7 +96,7 @@ def test_ambiguous_change_is_refused_and_starts_no_run(jobs, folder):
         (["docs", "--changed", f"{BASE}a", "--deleted", f"{BASE}a#b"], "is named as changed and as deleted"),
         (["other", "--changed", f"{BASE}a"], "no collection 'other'; there are: docs"),
         (["--changed", f"{BASE}a"], "name it, as in `raydex index NAME --changed URL`"),
-        (["docs", "--changed", f"{BASE}a", "--chunk-size", "9"], "leave out flags that say what or how"),
+        (["docs", "--changed", f"{BASE}a", "--chunk-size", "9"], "leave out all flags that set sources or settings"),
         (["docs", "--changed", f"{BASE}a", "--announced"], "leave out --changed and --deleted"),
     ):
         refused = jobs.run("reindex", *flags)
