@@ -52,7 +52,7 @@ class FormFinder:
         if chosen is None or (chosen.form == AUTO and self._store is None):
             return ChosenForm()
         if chosen.form != AUTO:
-            return ChosenForm(chosen.form, f"answers are {SAID[chosen.form]}, as its setting form says")
+            return ChosenForm(chosen.form, f"answers are {SAID[chosen.form]}, as its setting `form` says")
         key, now = (agent, collection or self._collection), time.monotonic()
         found, until = self._kept.get(key, (ChosenForm(), now))
         if until <= now:
@@ -93,7 +93,7 @@ def describe_forms(agents: Iterable[AgentSettings], trials: Sequence[ModelTrial]
     for agent in agents:
         of_agent = [one for one in trials if (one.endpoint, one.model) == (endpoint_of(agent), agent.model)]
         if agent.form != AUTO:
-            yield f"answers by {agent.model} are {SAID[agent.form]}, as the setting form says"
+            yield f"answers by {agent.model} are {SAID[agent.form]}, as the setting `form` says"
         elif not of_agent:
             yield f"{agent.model} has not been tried: `raydex models --try` tells how good it is for a collection"
         for trial in of_agent if agent.form == AUTO else ():

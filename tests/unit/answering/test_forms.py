@@ -71,7 +71,7 @@ def test_quotation_comes_first_then_the_text_its_section_supports(retriever: Ret
     assert answer.claims.total == answer.claims.supported > 1
     assert [citation.source for citation in answer.citations] == ["https://d.test/io#csv"]
     assert OTHER.text not in model.run[0]
-    assert answer.route is not None and "with a summary, as its setting form says" in answer.route.why
+    assert answer.route is not None and "with a summary, as its setting `form` says" in answer.route.why
 
 
 @pytest.mark.parametrize(
