@@ -34,6 +34,7 @@ from pipelines.answering.writing.stages.refusals import RefusalFilter
 from pipelines.answering.writing.stages.text import TextReader
 from pipelines.answering.writing.summary import SummaryFilter
 from pipelines.llm.session import ChatModel, Status
+from pipelines.page.stored import plain_text
 from pipelines.records import FULL, QUOTED, SUMMARY
 from pipelines.text.languages import say
 
@@ -197,4 +198,6 @@ def _is_likely(task: Task) -> bool:
 
 
 def _sanitizer(task: Task) -> AnswerSanitizer:
-    return AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], map(full_text, task.hits))
+    """Return a sanitizer that knows all text of the hits that may be quoted, their subsections included."""
+    texts = [*map(full_text, task.hits), *(plain_text(hit.below) for hit in task.hits if hit.below)]
+    return AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], texts)

@@ -3,10 +3,11 @@
 import asyncio
 import math
 import threading
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from kit.answering import MemoryStore, make_hit
+from kit.answering import MemoryStore, WordEmbedder, make_hit
 from kit.queued_model import Says
 
 from pipelines.answering import finding, forms
@@ -19,6 +20,7 @@ from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agen
 from pipelines.answering.writing.agents import LLMAgent
 from pipelines.answering.writing.stages.text import read_text
 from pipelines.answering.writing.summary import SummaryFilter
+from pipelines.lexical import LexicalIndex
 from pipelines.llm.errors import LLMEmpty
 from pipelines.records import Form
 from pipelines.store import ModelTrial
@@ -262,3 +264,23 @@ def test_busy_service_rarely_queries_the_database(monkeypatch: pytest.MonkeyPatc
     store = Trials()
     asyncio.run(ask(FormFinder([agent()], store)))
     assert store.asked == 1
+
+
+def test_quoted_subsection_keeps_the_urls_of_its_code(tmp_path) -> None:
+    """A section that only introduces its subsections is quoted with them; their URLs are the documentation's own."""
+    lead = replace(
+        make_hit("https://d.test/m#merge", "Announce merges in one of two ways.", ("Announce merges",)), ordinal=0
+    )
+    below = replace(
+        make_hit(
+            "https://d.test/m#curl",
+            "To announce merges, send them:\n\n```sh\ncurl https://ask.example.com/changes -d '[\"https://x.example.com/\"]'\n```",
+            ("Announce merges", "By curl"),
+        ),
+        ordinal=1,
+    )
+    lexical = LexicalIndex(tmp_path)
+    with closing(Retriever(MemoryStore(lead, below), lambda _: WordEmbedder(), lambda _: lexical)) as retriever:
+        retriever.prepare()
+        text = QueryEngine(retriever).query("How do I announce merges?", k=1).text
+    assert "curl https://ask.example.com/changes -d '[\"https://x.example.com/\"]'" in text
