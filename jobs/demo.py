@@ -71,12 +71,12 @@ def run(
         wait_until_ready(service, f"{base}/health/ready", messages)
         print(flush=True)
         run_command(environment, "ask", question or (ANY_QUESTION if site else OWN_QUESTION), "--url", base)
-        end = contextlib.suppress(KeyboardInterrupt)  # the way to end a demo, as soon as it says so
-        with contextlib.nullcontext() if once else end:
+        try:
             print(farewell(port, time.perf_counter() - began), flush=True)
-            if not once:
-                service.wait()
-        if not once:
+            if once:
+                return DONE
+            service.wait()
+        except KeyboardInterrupt:  # the way to end a demo
             say("stopping")
     return DONE
 

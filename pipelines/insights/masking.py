@@ -42,10 +42,15 @@ def _is_random(text: str) -> bool:
     )
 
 
+def _last_group(found: re.Match[str]) -> tuple[str, str]:
+    """Return a match in two parts: up to its last group, and from there. Without groups, the first part is empty."""
+    start = found.start(found.lastindex or 0) - found.start()
+    return found[0][:start], found[0][start:]
+
+
 def _mask_key(found: re.Match[str]) -> str:
     """Mask the last group of a match, or all of it, if it looks random or mixes kinds of characters."""
-    start = found.start(found.lastindex or 0) - found.start()
-    before, value = found[0][:start], found[0][start:]
+    before, value = _last_group(found)
     kinds = (str.isupper, str.islower, str.isdigit)
     mixed = all(sum(map(kind, value)) >= LEAST_MIXED for kind in kinds)
     return f"{before}[key]" if mixed or _is_random(value) else found[0]
@@ -53,8 +58,7 @@ def _mask_key(found: re.Match[str]) -> str:
 
 def _mask_value(found: re.Match[str]) -> str:
     """Mask the last group of a match, a value, unless it is harmless."""
-    start = found.start(found.lastindex or 0) - found.start()
-    before, value = found[0][:start], found[0][start:]
+    before, value = _last_group(found)
     return found[0] if _PHRASES["harmless"].match(value) else f"{before}[secret]"
 
 
