@@ -3,7 +3,7 @@
     python docs/reference.py --write     replace docs/settings.md
     python docs/reference.py FOLDER      write settings.md, flags.md and http.md into FOLDER, as the site has them
 
-The meaning of each setting stands in docs/settings.yaml; tests compare it and docs/settings.md with the classes.
+docs/settings.yaml has the meaning of each setting; tests compare it and docs/settings.md with the classes.
 """
 
 import importlib

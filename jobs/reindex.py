@@ -83,7 +83,7 @@ class Crawling(BaseModel):
 
 @Parameter("*", group=INDEXING)
 class Building(BaseModel):
-    """How an index is built; the names are those of ReindexOptions and BuildResources."""
+    """How an index is built; the names are the same as in ReindexOptions and BuildResources."""
 
     backend: Annotated[Backend, Parameter(help="model engine")] = OPTIONS.backend
     embedders: Annotated[int | None, Parameter(help=EMBEDDERS)] = None
@@ -123,7 +123,7 @@ class SinglePages(BaseModel):
 
 @Parameter("*", group=RUNNING)
 class Running(BaseModel):
-    """How a run works; the names but the last two are those of ReindexOptions."""
+    """How a run works; the names, except the last two, are the same as in ReindexOptions."""
 
     no_ray: Annotated[bool, Parameter(help="do all work in this process, which is the default for small jobs")] = False
     read_all: Annotated[bool, Parameter(help="also read files with unchanged size and time")] = False

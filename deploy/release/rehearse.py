@@ -100,7 +100,7 @@ class Rehearsal:
             wanted = f"raydex=={self.version}"
             only = ("--isolated", "--no-cache-dir", "--no-deps", "--index-url", f"{url}simple/")
             run(python, "-m", "pip", "install", "--quiet", *only, wanted)
-            # Dependencies take minutes: those of this environment are found after the installed wheel.
+            # Installing dependencies takes minutes, so this environment's packages are found after the installed wheel.
             (site,) = fresh.glob("lib/python3*/site-packages")
             (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
             run(python, "-m", "pip", "download", "--quiet", *only, "--no-binary", ":all:", "--no-build-isolation",

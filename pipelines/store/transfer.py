@@ -48,7 +48,7 @@ class NotADump(ValueError):
 
 @dataclass(frozen=True)
 class Manifest:
-    """The description in a dump; `columns` are those of its chunks."""
+    """The description in a dump; `columns` are the columns of its chunks."""
 
     collection: str
     fingerprint: str

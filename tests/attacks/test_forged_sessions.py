@@ -29,7 +29,7 @@ def encoded(value: Any) -> str:
 
 
 def signed(key: bytes = KEY, headers: dict[str, Any] | None = None, hash: str = "sha256", **claims: Any) -> str:
-    """Return a token whose headers and claims differ from those of a good one; None removes a claim."""
+    """Return a token whose headers and claims differ from a good one's; None removes a claim."""
     merged = {name: value for name, value in {**CLAIMS, **claims}.items() if value is not None}
     message = f"{encoded({'alg': 'HS256', 'typ': 'JWT', **(headers or {})})}.{encoded(merged)}"
     return f"{SESSION_PREFIX}{message}.{_base64(hmac.digest(key, message.encode(), hash))}"

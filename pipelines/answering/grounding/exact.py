@@ -214,7 +214,7 @@ def _is_part(name: re.Match[str]) -> bool:
 
 
 def _same_version(claimed: str, other: str) -> bool:
-    """Return whether two different numbers name the same version: 0.53 is that of 0.53.0 and of its patches."""
+    """Return whether two different numbers name the same version: 0.53 stands for 0.53.0 and its patches."""
     return "." in claimed and (other.startswith(f"{claimed}.") or claimed == f"{other}.0")
 
 

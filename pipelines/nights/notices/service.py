@@ -1,6 +1,6 @@
 """Sends a notice to a service by its Apprise URL: Teams, Discord, Telegram, ntfy, and a hundred more.
 
-Knows Apprise; does not know the notice's contents. The URL holds the service's secrets, so no message shows its parts.
+Knows Apprise; does not know the notice's contents. The URL contains secrets, so no message shows parts of it.
 """
 
 import logging

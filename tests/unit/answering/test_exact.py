@@ -1,4 +1,4 @@
-"""What can be looked up of a claim is looked up: code, commands, flags, names, numbers, and a "not"."""
+"""Parts of a claim that can be looked up are looked up: code, commands, flags, names, numbers, and a "not"."""
 
 import asyncio
 
