@@ -26,6 +26,7 @@ from kit.warm_python import COLD, run_warm_python
 from xdist.remote import Producer
 
 from pipelines import embedded
+from pipelines.llm.pace import pace_of
 from pipelines.store import Store
 
 if TYPE_CHECKING:
@@ -99,6 +100,12 @@ def nothing_of_this_machine() -> None:
         os.environ.pop(name, None)
     os.environ |= {"RAY_worker_niceness": "0"}  # with Ray's own 15, a busy machine starves its workers
     os.environ["OLLAMA_HOST"] = "127.0.0.1:9"  # nothing listens there: no Ollama of this machine answers a test
+
+
+@pytest.fixture(autouse=True)
+def no_known_speeds() -> None:
+    """Forget how fast each endpoint's model is: the system gives one test's port to a later test's server."""
+    pace_of.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 from kit.scripted_llm import Reply, ScriptedLLM, in_turn
 
 from pipelines.llm.client import LLM
-from pipelines.llm.pace import WAY_S, Pace
+from pipelines.llm.pace import WAY_S, Pace, pace_of
 from pipelines.records import Message
 
 TOKENS = 600
@@ -65,6 +65,13 @@ def test_server_without_a_cache_reads_everything_again() -> None:
     assert pace.unread("rules" + "c" * 5, 100) == 100
     pace.read("rules" + "d" * 5, TOKENS, 10, 0.5)
     assert pace.unread("rules" + "c" * 5, 100) == 50
+
+
+@pytest.mark.parametrize("test", [1, 2])
+def test_speed_of_another_tests_server_is_forgotten(test: int) -> None:
+    pace = pace_of("http://127.0.0.1:9/v1", "scripted")  # the system may give two tests the same port
+    assert pace.reading.per_second is None
+    read(pace, "a", 60)
 
 
 def test_call_can_end_in_another_thread_while_a_prompt_is_compared() -> None:
