@@ -28,7 +28,7 @@ LANGUAGES = frozenset(_TABLE["languages"].split())
 _OTHER_SCRIPT = 0.3
 # Minimum share of letters specific to one language: a Ukrainian name does not make a Russian text Ukrainian.
 _DISTINCTIVE_SHARE = 0.02
-# Chosen with benchmarks/question_languages.py: docs/decisions/language-of-questions.md. A language is named from
+# Chosen with benchmarks/question_languages.py: benchmarks/results/language-of-questions.md. A language is named from
 # _PROBABLE on; one other than English also needs English to be as improbable as _RARELY_ENGLISH. Below _NOT_ENGLISH, a
 # text is not English, even if its language is unclear.
 _PROBABLE, _RARELY_ENGLISH, _NOT_ENGLISH = 0.6, 0.03, 0.01
