@@ -35,6 +35,7 @@ _PROBABLE, _RARELY_ENGLISH, _NOT_ENGLISH = 0.6, 0.03, 0.01
 _ENOUGH = 2_000  # characters that tell a language
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”|`[^`]*`')
 _OF_CODE = frozenset(r"_.()[]{}<>=/\:@#$")
+_CAMEL_CASE = re.compile("[a-z].*[A-Z]")
 
 
 def is_foreign(question: str) -> bool:
@@ -98,10 +99,9 @@ def _is_of_other_script(letter: str) -> bool:
 def _is_code(word: str) -> bool:
     """Return whether a word is code: my_list, a.b, camelCase, x=1."""
     inner = word.rstrip(".,:")
-    if not _OF_CODE.isdisjoint(inner) or any(map(str.isdigit, inner)):
-        return True
-    small = re.search("[a-z]", inner)
-    return bool(small and re.search("[A-Z]", inner[small.end() :]))
+    if inner.isalpha() and (inner.islower() or inner.istitle()):  # most words
+        return False
+    return not _OF_CODE.isdisjoint(inner) or any(map(str.isdigit, inner)) or bool(_CAMEL_CASE.search(inner))
 
 
 def same_language(one: str, other: str) -> bool:
@@ -111,8 +111,13 @@ def same_language(one: str, other: str) -> bool:
 
 def may_be_asked_in(asked_in: str, language: str) -> bool:
     """Return whether a question detected as `asked_in` may actually be in `language`: detected ru may be uk."""
-    alike = _TABLE["taken_for"].get(without_region(asked_in), "").split()
-    return same_language(asked_in, language) or without_region(language) in alike
+    return same_language(asked_in, language) or without_region(language) in relatives_of(asked_in)
+
+
+@cache
+def relatives_of(language: str) -> tuple[str, ...]:
+    """Return the languages whose texts may be detected as `language`: Ukrainian and others as Russian."""
+    return tuple(_TABLE["taken_for"].get(without_region(language), "").split())
 
 
 def _language_of_script(letters: Sequence[str]) -> str:
@@ -121,8 +126,11 @@ def _language_of_script(letters: Sequence[str]) -> str:
     written = Counter(letter.lower() for letter in letters)
     told = {tag: sum(map(written.__getitem__, signs)) for tag, signs in _DISTINCTIVE.items()}
     likely = max(told, key=told.__getitem__)
-    alike = _TABLE["taken_for"].get(language, "").split()
-    return likely if likely in alike and told[likely] >= max(1, _DISTINCTIVE_SHARE * len(letters)) else language
+    return (
+        likely
+        if likely in relatives_of(language) and told[likely] >= max(1, _DISTINCTIVE_SHARE * len(letters))
+        else language
+    )
 
 
 def is_written_in(text: str, language: str) -> bool:
@@ -131,7 +139,7 @@ def is_written_in(text: str, language: str) -> bool:
     most = max(scripts, key=scripts.__getitem__, default="")
     tag, own = without_region(language), _TABLE["scripts"].get(most)
     if own:
-        return tag in (own, *_TABLE["taken_for"].get(own, "").split())
+        return tag in (own, *relatives_of(own))
     return tag not in _OWN_SCRIPTS and (tag in _OTHER_SCRIPTS) == (most != "LATIN")
 
 

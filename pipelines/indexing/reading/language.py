@@ -12,7 +12,15 @@ from lxml.etree import _Element as Element
 
 from pipelines.page.plain import plain
 from pipelines.page.tree import Document, Paragraph, leaves_of
-from pipelines.text.detection import DETECTABLE, LANGUAGES, find_language, is_written_in, may_be_asked_in, same_language
+from pipelines.text.detection import (
+    DETECTABLE,
+    LANGUAGES,
+    find_language,
+    is_written_in,
+    may_be_asked_in,
+    relatives_of,
+    same_language,
+)
 from pipelines.text.languages import without_region
 
 PARAGRAPHS, LETTERS = 20, 300  # how many paragraphs to examine, and how many characters of each
@@ -44,16 +52,27 @@ def _spoken(prose: list[str]) -> str:
 
     A single paragraph may be a name or a quotation, so it counts only for English.
     """
-    found = Counter(map(find_language, prose))
+    found = _votes(prose)
     language = max(sorted(found.keys() - {"", "und"}), key=found.__getitem__, default="")
-    votes, told = found[language], find_language(" ".join(prose))
-    if language not in ("", told) and may_be_asked_in(
-        language, told
-    ):  # short paragraphs may lack the distinctive letters
-        language, votes = told, votes + found[told]
+    votes = found[language]
+    if relatives_of(language):  # short paragraphs may lack the distinctive letters of a relative
+        told = find_language(" ".join(prose))
+        if told in relatives_of(language):
+            language, votes = told, votes + found[told]
     if language and (language == "en" or votes > 1):
         return language
     return "und" if found["und"] > 1 else ""
+
+
+def _votes(prose: list[str]) -> Counter[str]:
+    """Return how many paragraphs are in each language, counted until the others can't change the most frequent one."""
+    found = Counter[str]()
+    for left, paragraph in zip(reversed(range(len(prose))), prose, strict=True):
+        found[find_language(paragraph)] += 1
+        first, second, *_ = *sorted((found[tag] for tag in found.keys() - {"", "und"}), reverse=True), 0, 0
+        if first > second + left:
+            break
+    return found
 
 
 def _locales(url: str) -> list[str]:

@@ -47,6 +47,17 @@ def test_locale_folder_sets_the_language_if_the_prose_agrees(url, text, found):
     assert language(url, text) == found
 
 
+@pytest.mark.parametrize(
+    ("count", "found"),
+    [((3, 9), "en"), ((10, 10), "de"), ((11, 9), "de"), ((9, 11), "en"), ((1, 1), ""), ((0, 1), "en"), ((1, 0), "")],
+)
+def test_most_of_the_first_paragraphs_decide_the_language(count, found):
+    german, english = (text.split("\n\n")[1] for text in (GERMAN, ENGLISH))
+    text = [german] * count[0] + [english] * count[1]
+    assert language("https://x.org/a", "\n\n".join(text)) == found
+    assert language("https://x.org/a", "\n\n".join(text[::-1])) == found
+
+
 BODY = "<body><main><h1>A</h1><p>Read this document first.</p><p>Then make a new folder.</p></main>"
 
 
