@@ -109,13 +109,6 @@ def hub_name(model: str) -> str:
     return model if "/" in model else f"{family_of(model).owner or 'sentence-transformers'}/{model}"
 
 
-@cache
-def english_words() -> frozenset[str]:
-    """Return the 21,000 English words, in lower case, that are single tokens of the packaged model's tokenizer."""
-    vocabulary = _json(_packaged_folder("all-MiniLM-L6-v2") / "tokenizer.json")["model"]["vocab"]
-    return frozenset(word for word in vocabulary if word.isalpha())
-
-
 def _packaged_folder(model: str) -> Path:
     spec = importlib.util.find_spec(PACKAGED[model])
     if spec is None or spec.origin is None:

@@ -1,7 +1,7 @@
 """Corrects words of a question that the index does not have, to words that it has.
 
 Knows the words of a commit and how many chunks have them; knows no chunks and no model. Only plain words are corrected.
-Code names, capitalized names and quoted words stay as they are.
+English words, code names, capitalized names and quoted words stay as they are.
 """
 
 import re
@@ -61,19 +61,18 @@ class _Word:
 def correct(question: str, vocabulary: Vocabulary, is_english: Callable[[str], bool]) -> str:
     """Return `question` with unknown words corrected to a word of the vocabulary that is close enough.
 
-    A word that `is_english` knows is corrected only if there is another mistake: "crate an indx" means create, but "how
-    do I bake a cake" does not mean make.
+    A word that `is_english` knows stays, even beside typos: "invent" seldom means "indent".
     """
     words = list(_plain_words(question))
-    unknown = [word for word in words if not vocabulary.knows(word.text.lower())] if len(words) <= MOST_WORDS else []
     corrections: dict[_Word, str] = {}
-    for word in unknown:
-        corrections[word] = _nearest(word.text.lower(), vocabulary)
+    for word in words if len(words) <= MOST_WORDS else ():
+        plain = word.text.lower()
+        if vocabulary.knows(plain) or is_english(plain):
+            continue
+        corrections[word] = _nearest(plain, vocabulary)
         if list(corrections.values()).count("") > MOST_UNREADABLE * len(words):
             return question
-    if not any(corrections[word] and not is_english(word.text.lower()) for word in unknown):
-        return question
-    for word in reversed(unknown):
+    for word in reversed(corrections):
         if correction := corrections[word]:
             cased = correction.capitalize() if word.text[0].isupper() else correction
             question = question[: word.start] + cased + question[word.end :]

@@ -29,8 +29,8 @@ from pipelines.answering.retrieval.ranking.prior import (
 from pipelines.answering.retrieval.ranking.sides import SIDE_DEPTH, compared, put_sides
 from pipelines.answering.retrieval.ranking.texts import LEARNED, rank
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
-from pipelines.embedding.tokens import english_words
 from pipelines.lexical import Matches, other_words
+from pipelines.lexical.english import is_english
 from pipelines.records import Hit, Index
 from pipelines.store import Store
 from pipelines.store.chunks import RankableChunk
@@ -260,7 +260,7 @@ class Searcher:
         if live.lexical.revision is None:  # the first question since BM25 was opened
             self._follow(live, index, trace)
         known = " ".join(chain.from_iterable(index.rules.get("synonyms", ())))
-        corrected = live.lexical.correct(question, lambda word: word in english_words(), known)
+        corrected = live.lexical.correct(question, is_english, known)
         return replace(search, queries=tuple(dict.fromkeys((corrected, *others))))
 
     def _check_words(self, live: LiveIndex, words: Sequence[Matches], found: SearchResult, trace: SearchTrace) -> None:

@@ -26,6 +26,7 @@ MODULES = {
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry",
     "pyjwt": "jwt",
+    "pyspellchecker": "spellchecker",
     "pytest-xdist": "xdist",
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
