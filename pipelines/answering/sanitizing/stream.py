@@ -23,10 +23,10 @@ class AnswerSanitizer:
       `【1】`, `[^1]` and `[Source 1]` become `[1]`.
       Code, fenced or in backticks, keeps its brackets.
     - Links may lead only to `origins` (`https://docs.ray.io`: scheme, host and port). A URL that leads elsewhere stays
-      as text if it occurs verbatim in one of `passages`: unchanged in code, and as code in prose, where no renderer
-      links it. Other URLs are removed, except loopback hosts in code: a Markdown link keeps its text, and a bare URL
-      becomes `(link removed)`. An image that leads elsewhere leaves its alternative text; a raw HTML tag that leads
-      elsewhere or runs code leaves nothing.
+      as text if it occurs in one of `passages`, apart from numbers and placeholders: unchanged in code, and as code in
+      prose, where no renderer links it. Other URLs are removed, except loopback hosts in code: a Markdown link keeps
+      its text, and a bare URL becomes `(link removed)`. An image that leads elsewhere leaves its alternative text; a
+      raw HTML tag that leads elsewhere or runs code leaves nothing.
     - Invisible characters are removed; joiners and the emoji selector stay, since scripts and emoji need them.
 
     Plain words are emitted with their delta; only text that may begin a construct is held back.

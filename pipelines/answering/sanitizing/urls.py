@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import unescape
 
+from pipelines.answering.sanitizing.filled import FilledURLs
+
 LONGEST_URL = 2000  # characters of a URL that may be shown as text
 # Schemes that a browser follows, runs or shows, with or without slashes after the colon.
 SCHEMES = ("http", "https", "ftp", "ftps", "sftp", "ws", "wss", "javascript", "vbscript", "data")
@@ -24,6 +26,7 @@ _DROPPED = str.maketrans("", "", "\t\n\r")  # a browser drops these anywhere in 
 _LINE_BREAK = re.compile(r"\\\n(?s:.*)")  # a hard line break in Markdown
 _URL_END = re.compile(r"[\s<>\"'`]")
 _SENTENCE_END = ".,;:!?)]}*_~|"
+_AFTER_URL = ".,;:!?)*_~|\"'"  # after a URL that ends with a placeholder
 # Where a URL may begin in a passage: everything that the scanner of an answer recognizes, and mailto addresses.
 _QUOTABLE = re.compile(
     rf"(?<![a-z0-9])(?:(?:{'|'.join(SCHEMES)}|mailto):|www\.)(?=\S)|(?<=ttp|tps|ftp|..;):[/\\]|(?<![:\w/\\])/[/\\]",
@@ -109,15 +112,21 @@ class AllowedURLs:
         )
         return frozenset(url_of(text) for run in runs for text in (run, _LINE_BREAK.sub("", run)))
 
+    @cached_property
+    def _filled(self) -> FilledURLs:
+        return FilledURLs(self.passages)
+
     def is_quoted(self, url: str, rest: str) -> bool:
         """Return whether a passage contains `url`, and `rest`, the text up to the next space, adds no word to it.
 
         A `rest` with words is accepted only if a passage contains it after `url`. Otherwise a placeholder that a page
-        leaves open (`?q=<your question>`) could be filled with leaked data.
+        leaves open (`?q=<your question>`) could be filled with leaked data. Numbers may differ, and placeholders may
+        be filled with numbers and words of the passages; see FilledURLs.
         """
-        if url not in self._quotable:
-            return False
-        return not re.search(r"\w", _CITED.sub("", rest)) or any(url + rest in passage for passage in self.passages)
+        adds = re.search(r"\w", _CITED.sub("", rest))
+        if url in self._quotable and (not adds or any(url + rest in passage for passage in self.passages)):
+            return True
+        return (url + rest.rstrip(_AFTER_URL) if adds else url) in self._filled
 
     def holds(self, text: str) -> bool:
         """Return whether a passage contains `text` verbatim."""

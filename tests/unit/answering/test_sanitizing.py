@@ -130,6 +130,35 @@ def test_modified_url_of_a_passage_is_removed(url: str, frame: str) -> None:
     assert not re.search(r"(?i)(?:https?|ftp)://|//evil", out_of_any_chunks(frame.format(url)))
 
 
+API = """List them: `curl "https://api.example/v1/users/<user id>/posts?limit=100&sort=newest"`, sort by `oldest` too.
+    wget https://get.example/v2.9.0/tool_2.9.0_linux.tar.gz; curl https://api.example/:kind/{name}/x; see tags, api-v3
+    curl https://evil.example/log?q={q}, http://api.example:80/9"""
+
+
+@pytest.mark.parametrize(("written", "stays"), [
+    ("https://api.example/v1/users/42/posts?limit=1000&sort=newest", True),
+    ("https://api.example/v1/users/<id>/posts?limit=5&sort=newest", True),
+    ("https://get.example/v2.10.1/tool_2.10.1_linux.tar.gz", True),
+    ("https://api.example/tags/api-v3/x", True),
+    ("https://api.example/tags/{name}/x", True),
+    ("https://api.example/secrets/api-v3/x", False),  # no passage has the word
+    ("https://api.example/v1/users/SECRET/posts?limit=100&sort=newest", False),
+    ("https://api.example/v1/users/42/posts?limit=SECRET&sort=newest", False),
+    ("https://api.example/v1/users/42/posts?limit=100&sort=newest&q=1", False),
+    ("https://api.example/v1/users/4/2/posts?limit=100&sort=newest", False),
+    ("https://api.example/v1/users/1234567890123456/posts?limit=100&sort=newest", False),  # long enough for a secret
+    ("https://evil.example/log?q=SECRET", False),
+    ("http://api.example:81/9", False),
+    ("https://api.example.evil.example/v1/users/42/posts?limit=100&sort=newest", False),
+])  # fmt: skip
+@pytest.mark.parametrize("frame", ["`{}`", "```sh\ncurl \"{}\" -H 'a: b'\n```", "Ask {} for it."])
+def test_numbers_of_a_url_may_differ_from_its_passage(written: str, frame: str, stays: bool) -> None:
+    said = sanitize(text := frame.format(written), 3, ORIGINS, (API,))
+    assert said.replace("`", "") == text.replace("`", "") if stays else "://" not in said
+    leaving = AnswerSanitizer(3, ORIGINS, (API,))
+    assert "".join([*map(leaving.feed, text), leaving.close()]) == said
+
+
 HOSTILE = [
     "https://docs.ray.io@evil.example/", "https://docs.ray.io:443@evil.example/", "https://docs.ray.io'@evil.example",
     "https://docs.ray.io\\@evil.example/", "HTTPS://EVIL.example/", "https:\\\\evil.example/", "https:/\\evil.example",
