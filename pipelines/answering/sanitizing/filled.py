@@ -11,7 +11,7 @@ from itertools import pairwise
 
 # What the values of one URL may carry: a timestamp has six numbers and 14 digits; a text needs far more.
 MOST_VALUES, MOST_DIGITS = 6, 14
-MOST_OF_A_HOST = 200  # URLs of one host that are compared, so that a passage of thousands costs little
+MOST_OF_A_HOST = 50  # URLs of one host that are compared, so that a passage of thousands costs little
 LONGEST = 500  # characters of such a URL
 _RUN = re.compile(r"(?:<[^<>\n]{1,60}>|\{\{[^{}\n]{1,60}\}\}|[^\s<>\"'`])+")
 _HOST = re.compile(r"[a-z]+://[^/?#\s{}<>$\[\]@\\]+(?=[/?#])", re.IGNORECASE)

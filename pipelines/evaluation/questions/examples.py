@@ -32,7 +32,8 @@ def _singular(word: str) -> str:
 
 
 # Words that say nothing about a question's subject, and words that name one only together with others.
-_EMPTY, _VAGUE = (frozenset(map(_singular, WORDS[name])) for name in ("empty", "vague"))
+_EMPTY = frozenset(map(_singular, WORDS["empty"] | WORDS["choosing"]))
+_VAGUE = frozenset(map(_singular, WORDS["vague"]))
 # Signs that a person did not write it: names in code, markup, a dash, numbers of two digits.
 _CODE = re.compile(r"[_./\\<>{}()\[\]=@#$&|*—–:;\"“”]|[a-z][A-Z]|\d\d|\bclass\b", re.ASCII)
 # The purpose of a command, as in "CREATE INDEX — define a new index".

@@ -115,6 +115,8 @@ def _from_definition(heading: str, sentence: str) -> str:
     match = PHRASES["defined"].match(sentence)
     if not match or not _same_subject(heading, match["subject"]) or _points(match["subject"]):
         return ""
+    if match["subject"].split()[0].lower() in WORDS["choosing"]:
+        return ""
     subject = match["subject"].replace("`", "")
     if len(subject.split()) > 5 or _is_generic(subject):
         return ""

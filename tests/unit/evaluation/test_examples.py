@@ -46,7 +46,10 @@ def test_heading_becomes_a_natural_question(heading: str, text: str, question: s
         ("Upgrading to version 2.10", "To upgrade to version 2.10, do this."), ("Installing on demand", "On demand."),
         ("Configuring app.settings.TOKEN", "To configure app.settings.TOKEN, set it."),
         ("Improving our program", "We improve our program."),
-        ("What is not?", "Not this."),
+        ("Choosing between them", "You may choose between them."),
+        ("What is not?", "Not this."), ("Settings", "Each setting is a variable of the environment."),
+        ("Each setting", "Each setting is a variable."), ("Certificates", "Every certificate is a file."),
+        ("Configuring each option", "To configure each option, set it."), ("Policies", "Most policies are a file."),
     ],
 )  # fmt: skip
 def test_heading_that_nobody_would_ask_becomes_no_question(heading: str, text: str) -> None:
