@@ -1,4 +1,4 @@
-"""Tells whether a URL is one of a passage's URLs with other numbers, or with its placeholders filled in.
+"""Tells whether a URL is one of a passage's, with other numbers or its placeholders filled in.
 
 `?limit=1000` for a passage's `?limit=100`, `/users/42` for `/users/<id>`. Scheme, host and port must be the passage's.
 A value may be a short number or a word of the passages, so it can carry next to nothing else that the model has read.
