@@ -133,7 +133,7 @@ def fields(schema: Schema) -> str:
 
 
 def route(method: str, path: str, given: Schema) -> str:
-    parts = [f"### {method.upper()} {path}\n\n{cell(given.get('description') or given.get('summary', ''))}\n"]
+    parts = [f"### {method.upper()} {path}\n\n{cell(given.get('summary') or given.get('description', ''))}\n"]
     rows = [
         (f"`{p['name']}`", p["in"], kind_of(p["schema"]), p.get("description", "")) for p in given.get("parameters", ())
     ]

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from jobs.cli import DONE, BadInput, finish, main, say
 from jobs.environment import open_store, read_configuration
-from jobs.flags import Json, at_most_one, command
+from jobs.flags import OR_DEFAULT, Json, at_most_one, command
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.verified import writing
 from pipelines.store import Store, VerifiedAnswer
@@ -27,13 +27,11 @@ NONE_YET = "no verified answer yet: `raydex answers add --question … --source 
 
 
 WORDING = "the question, or another wording of it; repeatable"
-ASKED = "a recorded question, by its id or its text; repeatable for all questions of a cluster"
+ASKED = "a recorded question, by its id or its text; repeatable"
 SOURCE = "a section that supports the answer, URL#ANCHOR; [1] in the text cites the first; repeatable"
 NUMBER = "the number of the answer, as `raydex answers list` shows it"
 
-Of = Annotated[
-    str | None, Parameter(help="name of the collection (default: the one set by `raydex default`, else the only one)")
-]
+Of = Annotated[str | None, Parameter(help=f"name of the collection {OR_DEFAULT}")]
 Questions = Annotated[tuple[str, ...], Parameter(help=WORDING)]
 Asked = Annotated[tuple[str, ...], Parameter(help=ASKED)]
 Sources = Annotated[tuple[str, ...], Parameter(help=SOURCE)]

@@ -18,7 +18,7 @@ from rich.markup import escape
 
 from jobs.cli import DONE, BadInput, check_range, finish, main, say
 from jobs.environment import home, locale_language, open_store, read_configuration, service_key
-from jobs.flags import Json, command
+from jobs.flags import OR_DEFAULT, Json, command
 from jobs.markdown import ShownMarkdown
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
@@ -57,9 +57,7 @@ class ServiceFailed(RuntimeError):
 
 def run(
     *words: Annotated[str, Parameter("question", help="the question, with or without quotes")],
-    collection: Annotated[
-        str | None, Parameter(help="collection to ask (default: the one set by `raydex default`, else the only one)")
-    ] = None,
+    collection: Annotated[str | None, Parameter(help=f"collection to ask {OR_DEFAULT}")] = None,
     k: Annotated[int | None, Parameter("-k", help="number of hits to use for the answer (default: 5)")] = None,
     url: Annotated[
         str | None, Parameter(help="service to ask (default: the last one started in RAYDEX_HOME, if any)")

@@ -14,7 +14,7 @@ from cyclopts import Group, Parameter
 
 from jobs import cli
 from jobs.environment import open_store, ray_address, read_configuration
-from jobs.flags import RUNNING, AtOnce, Fresh, Json, Workers, command
+from jobs.flags import OR_DEFAULT, RUNNING, AtOnce, Fresh, Json, Workers, command
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.settings import AnswerSettings, all_agents, change
 from pipelines.evaluation.dataset import Example, count_left_out, name_datasets, read_datasets, sample
@@ -84,7 +84,7 @@ def read_questions(
 def run(
     *,
     dataset: Annotated[list[Path], Parameter(help=DATASET)],
-    collection: Annotated[str | None, Parameter(help="the collection to ask (default: the only one)")] = None,
+    collection: Annotated[str | None, Parameter(help=f"collection to ask {OR_DEFAULT}")] = None,
     k: Annotated[str, Parameter(help="numbers of hits to score, comma-separated")] = KS,
     limit: Annotated[int | None, Parameter(help="ask only this many questions, sampled with --seed")] = None,
     seed: Annotated[int, Parameter(help="seed of --limit and of the intervals")] = 0,

@@ -26,6 +26,7 @@ Wait = Annotated[bool, Parameter(help="wait for another run on the collection to
 NoLLM = Annotated[bool | None, Parameter("--no-llm", help="quote the documentation, without any language model")]
 NoRay = Annotated[bool, Parameter(help="do all work in this process")]
 
+OR_DEFAULT = "(default: the one set by `raydex default`, else the only one)"
 Name = Annotated[str, Parameter(help="name of the collection")]
 """A collection, as an argument or with --collection."""
 SOURCE = "name of the collection, with the settings of its last run; or its file (*.yaml)"

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from jobs.cli import BadInput, main, run_service, say
 from jobs.environment import database_url, ended_by_sigterm
-from jobs.flags import NoLLM, command
+from jobs.flags import OR_DEFAULT, NoLLM, command
 from pipelines import store
 
 NOTE = "Without --service it answers from this machine's RAYDEX_HOME; no service needs to run. See docs/mcp.md."
@@ -20,7 +20,7 @@ def run(
     *,
     service: Annotated[str | None, Parameter(help="ask the service at this URL instead")] = None,
     key: Annotated[str | None, Parameter(help="API key of the service (default: RAYDEX_KEY)")] = None,
-    collection: Annotated[str | None, Parameter(help="collection to answer from (default: the only one)")] = None,
+    collection: Annotated[str | None, Parameter(help=f"collection to answer from {OR_DEFAULT}")] = None,
     llm_off: NoLLM = None,
 ) -> int:
     if service and (collection or llm_off):

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from jobs.cli import DONE, BadInput, Messages, check_range, finish, main
 from jobs.environment import find_models, open_store, read_configuration
-from jobs.flags import Json, command
+from jobs.flags import OR_DEFAULT, Json, command
 from pipelines.text.tables import as_columns
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ def run(
             help="try these models of the endpoint, or agents by name; without names every model of an agent",
         ),
     ] = None,
-    collection: Annotated[
-        str | None, Parameter(help="the collection to try them on (default: the one that is asked where none is named)")
-    ] = None,
+    collection: Annotated[str | None, Parameter(help=f"collection to try them on {OR_DEFAULT}")] = None,
     questions: Annotated[int, Parameter(help="questions with known sections; half as many about other things")] = 20,
     as_json: Json = False,
 ) -> int:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from jobs.cli import main, run_service, say
 from jobs.environment import database_url, ended_by_sigterm
-from jobs.flags import NoLLM, command
+from jobs.flags import OR_DEFAULT, NoLLM, command
 from pipelines.store import wait_for_database
 
 NOTE = "Every other setting of the service is an environment variable RAYDEX_…: see docs/serving.md."
@@ -21,7 +21,7 @@ def run(
         str | None, Parameter(help="address to listen on (default: 127.0.0.1); any other requires API keys")
     ] = None,
     port: Annotated[int | None, Parameter(help="port to listen on (default: 8000)")] = None,
-    collection: Annotated[str | None, Parameter(help="collection to answer from (default: the only one)")] = None,
+    collection: Annotated[str | None, Parameter(help=f"collection to answer from {OR_DEFAULT}")] = None,
     llm_off: NoLLM = None,
     check: Annotated[
         str | None,

@@ -93,7 +93,7 @@ def run(
     install: Annotated[Literal["auto", "build", "none"], Parameter("--environment", help=INSTALL)] = "auto",
     index: Annotated[str | None, Parameter(help=INDEX)] = None,
     env: Annotated[tuple[str, ...], Parameter(help="a variable for the command, as NAME=VALUE; repeatable")] = (),
-    show: Annotated[bool, Parameter("--list", group=JOBS, help="list them")] = False,
+    show: Annotated[bool, Parameter("--list", group=JOBS, help="list the jobs of the cluster")] = False,
     logs: Annotated[str | None, Parameter(group=JOBS, help=LOGS)] = None,
     stop: Annotated[str | None, Parameter(group=JOBS, help="end a job; its finished work is kept")] = None,
     status: Annotated[

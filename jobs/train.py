@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from jobs import cli
 from jobs.environment import open_store, read_configuration
-from jobs.flags import Json, command, fill, flags_of
+from jobs.flags import OR_DEFAULT, Json, command, fill, flags_of
 from pipelines.training import KINDS, TrainingOrder, check_free, train
 from pipelines.training.run import ModelKind
 
@@ -43,7 +43,7 @@ class OfRouter(Files):
 class OfCollection(Files):
     """The flags of a kind that reads the index of a collection."""
 
-    collection: Annotated[str | None, Parameter(help="collection whose index is used (default: the only one)")] = None
+    collection: Annotated[str | None, Parameter(help=f"collection whose index is used {OR_DEFAULT}")] = None
     threads: Annotated[int, Parameter(help="threads of torch on a CPU (0: torch decides)")] = 0
 
 

@@ -98,7 +98,7 @@ class FiltersIn(BaseModel):
 
 
 class SearchIn(BaseModel):
-    """A question to `collection`; default: the service's setting, or the only collection."""
+    """A question to `collection`; default: the default collection, or the only one."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True, json_schema_extra=examples_of("SearchIn"))
 

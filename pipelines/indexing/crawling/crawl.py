@@ -61,7 +61,7 @@ class Site(BaseModel, extra="forbid", frozen=True):
     start_urls: tuple[Annotated[str, AfterValidator(_check_start_url)], ...] = Field(min_length=1)
     include: tuple[UrlPattern, ...] = Field((), description="regular expression that a URL must match")
     exclude: tuple[UrlPattern, ...] = Field((), description="regular expression that a URL must not match")
-    max_pages: int | None = Field(None, ge=1, description="stop after exactly this many pages of a host")
+    max_pages: int | None = Field(None, ge=1, description="stop after this many pages of a host")
     max_depth: int | None = Field(None, ge=0, description="follow at most this many links from a start URL")
     no_parent: bool = True
     sitemap: bool = True
