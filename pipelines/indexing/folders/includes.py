@@ -16,6 +16,7 @@ from pyarrow.fs import FileSystem, FileType, LocalFileSystem
 from pipelines.indexing.folders.shortcodes import LONGEST, with_shortcodes
 from pipelines.indexing.folders.titles import title_of, with_titles
 from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT, TEXT, format_of_name
+from pipelines.indexing.reading.formats.components import shown_words
 from pipelines.page.markdown import fence
 from pipelines.text.phrases import read_table
 
@@ -44,7 +45,10 @@ class Includes:
         self._top = (os.path.realpath(top) if self._local else top).rstrip("/") + "/"
 
     def __call__(self, path: str, body: bytes) -> bytes:
-        """Return a file's content with its includes filled in; includes that can't or may not be read are removed."""
+        """Return a file's content with its includes filled in.
+
+        Includes that can't or may not be read are removed, unless they have words for readers.
+        """
         text, self._left = body.decode("utf-8", "surrogateescape"), MOST_BYTES
         if format_of_name(path) not in PAGES:
             return body
@@ -76,7 +80,10 @@ class Includes:
         text = "\n".join(filter(None, parts))
         if text and not in_code and format_of_name(files[0]) is RESTRUCTURED_TEXT:
             text = f"\n{text}\n"  # docutils ends the surrounding paragraphs
-        return indent(text, place["indent"]) if text else (place[0] if in_code else "")  # code shows it as an example
+        if text:
+            return indent(text, place["indent"])
+        # Code shows the include as an example, and its reader extracts the words of a template that can't be read.
+        return place[0] if in_code or shown_words(said.get("rest", "")) else ""
 
     def _part(self, name: str, said: dict[str, str], files: tuple[str, ...], in_code: bool) -> str:
         name, colon, part = re.sub(_TABLE["families"], r"\1/\2s/", name).partition(":")

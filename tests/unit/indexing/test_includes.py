@@ -116,6 +116,11 @@ def test_empty_include_is_removed_except_in_an_example(repository):
     assert filled(repository, text) == '\nProse.\n\n```html\n{% include "header.html" %}\n```\n'
 
 
+def test_words_of_an_unreadable_include_stay_on_its_page(repository):
+    said = '{% include note.html content="Restart the server." %}\n\n{% include gone.html %}\n\nText.\n'
+    assert filled(repository, said) == said.replace("{% include gone.html %}", "")
+
+
 @pytest.mark.parametrize(
     ("begin", "end"),
     [

@@ -204,3 +204,20 @@ def test_lines_become_paragraphs_and_hyphens_disappear():
         "The second begins after a gap and is about the option --gen-words of programs and 32-bit numbers",
         "- a point", "- another point",
     ]  # fmt: skip
+
+
+def beside(left: float, *parts: tuple[str, float]) -> list[Shown]:
+    """Return parts of one line in Helvetica, each with its shift; shifted parts are smaller."""
+    widths = dict.fromkeys(" ,t", 278) | {"-": 333, "i": 222, "l": 222, "s": 500, "H": 722, "O": 778}
+    shown = []
+    for text, shift in parts:
+        size = 7 if shift else 10
+        shown.append(prose(700 + shift, text, left, size))
+        left += sum(widths.get(sign, 556) for sign in text) * size / 1000
+    return shown
+
+
+def test_exponents_and_footnote_marks_are_told_from_numbers():
+    page = beside(72, ("holds 2", 0), ("32", 3.6), (" and 10", 0), ("-6", 3.6), (" in H", 0), ("2", -2), ("O", 0))
+    assert words(read([page])) == "holds 2^32 and 10^-6 in H2O"
+    assert words(read([beside(72, ("see the nodes", 0), ("3", 3.6), (" as", 0))])) == "see the nodes [3] as"
