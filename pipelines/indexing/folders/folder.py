@@ -242,6 +242,7 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         """Return a file as a page; without its body if the content hash equals the stored one, `known_hash`."""
         content_type = self.media_type_of(path)
         body = self._published_links(path, body)
+        body = self.sources.whole_source(content_type, body) if self.sources else body
         page = Page(url, body, content_type)
         fetched = FetchedPage(url, "ok", content_type=content_type, links=self._links(path, page), stamp=stamp)
         if content_hash(body, content_type, None) == known_hash:

@@ -15,7 +15,7 @@ from posixpath import commonpath, join, normpath
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from pipelines.indexing.reading.formats import MARKDOWN
+from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN
 from pipelines.indexing.reading.locales import Renames, locale_folders, locale_renames
 from pipelines.text.parsing import NotParsed, parse_yaml
 
@@ -44,7 +44,8 @@ class SourceFolder:
     `routes` map folders to their path in URLs, or to a template if it has words after a colon; if there are any, files
     outside these folders are not pages. `whole` is the front matter key that sets a page's full path. With `titles`,
     `:title` and `:slug` in templates mean the page's title, else its file name. If `pages` is not empty, other Markdown
-    files are not pages.
+    files are not pages. `around` are media types, each with the source text that the generator reads before and after
+    every page of this type.
     """
 
     generator: str
@@ -59,11 +60,17 @@ class SourceFolder:
     titles: bool = False
     names: Names = ""
     pages: frozenset[str] = frozenset()
+    around: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def named_within(self) -> bool:
         """Whether the front matter of a page may set its URL."""
         return bool(self.whole or self.routes)
+
+    def whole_source(self, media_type: str, body: bytes) -> bytes:
+        """Return a page's source with the text that the generator reads before and after it."""
+        texts = next(((before, after) for kind, before, after in self.around if kind == media_type), None)
+        return f"{texts[0]}\n".encode() + body + f"\n\n{texts[1]}\n".encode() if texts else body
 
     def publishes(self, path: str) -> bool:
         """Return whether the file or folder `path` is within the published pages; build output is not."""
@@ -96,7 +103,7 @@ class Publishing:
     to the only entry of `places`. If the file `contents` exists, the pages are the files that it links to. `rewrites`
     captures the configured path rewrites (`'en/:rest*': ':rest*'`), and `leaves_out` a list of unpublished paths. With
     `locales`, a file `page.fr.md` is a translation if the configuration declares the locale, and a locale may have its
-    own folder.
+    own folder. `attributes` is the path of the AsciiDoc attributes in a YAML configuration (`asciidoc.attributes`).
     """
 
     configs: str
@@ -118,6 +125,7 @@ class Publishing:
     rewrites: str = ""
     leaves_out: str = ""
     locales: bool = False
+    attributes: str = ""
 
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
         """Return the folder published by a configuration in `place` for the generator `name`, or None."""
@@ -145,9 +153,11 @@ class Publishing:
         contents = read(root + self.contents) if self.contents else None
         pages = frozenset(normpath(unquote(link)) for link in re.findall(_PAGE, contents or ""))
         formats = ((MARKDOWN.media_type, self.reads),)
+        around = _asciidoc_attributes(text, self.attributes) if self.attributes else ()
         return replace(
-            found, formats=formats, routes=places, titles=bool(self.titles), names=self._names(text), pages=pages
-        )
+            found, formats=formats, routes=places, titles=bool(self.titles), names=self._names(text), pages=pages,
+            around=around,
+        )  # fmt: skip
 
     def _names(self, text: str) -> Names:
         return "" if self.keeps_names and re.search(self.keeps_names, text) else self.names
@@ -160,6 +170,20 @@ def _joined(place: str, by_locale: Mapping[str, str]) -> tuple[str, Renames, tup
     names = [(re.escape(path.removeprefix(root)), to) for path, to in paths if path != root]
     others = (rf"\A(?!{'|'.join(name for name, _ in names)})",) if len(names) == len(paths) else ()
     return root, tuple((rf"\A{name}", to) for name, to in names), others
+
+
+def _asciidoc_attributes(text: str, path: str) -> tuple[tuple[str, str, str], ...]:
+    """Return the lines that set the attributes at a path of a YAML text, as `around` of SourceFolder."""
+    try:
+        values: object = parse_yaml(text)
+    except NotParsed:
+        return ()
+    for key in path.split("."):
+        values = values.get(key) if isinstance(values, dict) else None
+    if not isinstance(values, dict):
+        return ()
+    given = {name: str(value).removesuffix("@") for name, value in values.items() if isinstance(value, str | int)}
+    return ((ASCIIDOC.media_type, "".join(f":{name}: {value}\n" for name, value in given.items()), ""),)
 
 
 def _left_out(listed: str) -> Iterator[str]:

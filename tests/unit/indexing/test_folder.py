@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from pipelines.indexing.folders.folder import FolderSettings, NoSuchFolder
-from pipelines.records import content_hash
+from pipelines.indexing.reading.read import read_page
+from pipelines.records import Page, content_hash
+from tests.kit.sectioning import text_of
 
 
 @pytest.mark.parametrize(
@@ -122,3 +124,23 @@ def test_links_to_sources_lead_to_their_published_urls(tmp_path: Path) -> None:
     assert text.count("[code](../other/page.md)") == 2
     kept = folder.model_copy(update={"url_style": "keep"})
     assert kept.page(file, "https://x.org/docs/guide/start.md", LINKS.encode(), None).body == LINKS.encode()
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "name", "source", "shown"),
+    [
+        ("conf.py", "project = 'A'\nrelease = '4.2'\nrst_epilog = '.. _site: https://a.org'\nrst_prolog = f'x'\n",
+         "page.rst", ":orphan:\n\nTitle\n=====\n\nAcme |release|, see site_.\n", "Acme 4.2, see site."),
+        ("antora.yml", "name: acme\nasciidoc:\n  attributes: {product: Acme@, major: 4, url: x.org}\n",
+         "modules/ROOT/pages/page.adoc", "= Title\n:url: y.org\n\n{product} {major}: {url}.\n", "Acme 4: y.org."),
+    ],
+)  # fmt: skip
+def test_values_from_the_configuration_are_filled_in(config, settings, name, source, shown, tmp_path: Path) -> None:
+    (tmp_path / config).write_text(settings)
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(source)
+    folder = FolderSettings(path=str(tmp_path), base_url="https://x.org/").recognised()
+    body = folder.page(str(file), "https://x.org/page.html", source.encode(), None).body or b""
+    document = read_page(Page("https://x.org/page.html", body, folder.media_type_of(str(file))))
+    assert document.title == "Title" and text_of(*document.sections) == shown

@@ -7,7 +7,7 @@ import csv
 import operator
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
 from textwrap import dedent
 
@@ -16,6 +16,8 @@ from pipelines.text.phrases import read_names, read_table
 _TABLE, _NAMES = read_table(__name__), read_names(__name__)
 _LINE = re.compile("|".join(_TABLE["lines"]))
 _CONDITION, _CELL, _CODE, _CALLOUT = (re.compile(_TABLE[name]) for name in ("condition", "cell", "code", "callout"))
+_FENCE = "`" * 8
+_COMMENT = re.compile(r"//(?!/)")
 LONGEST_VALUE, DEEPEST, MOST_COLUMNS = 1_000, 20, 100  # limits for attributes, nested blocks, tables
 _ENDS = frozenset(("fence", "style", "id", "more", "mark", "term"))  # end a paragraph without an empty line
 
@@ -163,25 +165,33 @@ class _Blocks:
         language = info or (words[1] if len(words) > 1 and "=" not in words[1] else "")
         text = dedent(re.sub(r"(?m)^\\(?=\w+::)", "", _CALLOUT.sub("", "\n".join(lines))))
         text = self._filled(text) if re.search(r"subs=[^\]]*(?:attributes|normal)", style) else text
-        self._put([f"````````{language}", *text.split("\n"), "````````"])
+        self._put([f"{_FENCE}{language}", *text.split("\n"), _FENCE])
 
     def _table(self, lines: list[str], style: str) -> None:
-        first, _, rest = "\n".join(lines).strip("\n").partition("\n")
-        texts = [re.sub(r"\\?\|", r"\\|", self._shown(cell)) for cell in _CELL.split(f"{first}\n{rest}")[1:]]
-        if not texts:  # for example, comma-separated values
+        text = "\n".join(line for line in lines if not _COMMENT.match(line)).strip("\n")
+        first, _, rest = text.partition("\n")
+        marks = list(_CELL.finditer(text))
+        if not marks:  # for example, comma-separated values
             self._code(lines, "", "")
             return
-        named = re.search(r"cols=(?:\"([^\"]+)|([^\",\]]+))", style)
-        told = re.split("[,;]", (named[1] or named[2]).strip(",; ")) if named else []
-        count = sum(int(times[1]) if (times := re.match(r"\s*(\d{1,3})\*", part)) else 1 for part in told)
-        if len(told) == 1 and (alone := re.fullmatch(r"\d{1,3}", told[0])):
-            count = int(alone[0])
-        count = min(count or len(_CELL.findall(first)), MOST_COLUMNS) or 1
-        cells = [" ".join(text.split()) for text in texts]
-        rows = [cells[place : place + count] for place in range(0, len(cells), count)]
+        columns = _columns(style) or [""] * min(len(_CELL.findall(first)), MOST_COLUMNS) or [""]
+        ends = [*(mark.start() for mark in marks[1:]), len(text)]
+        cells = [
+            self._cell(text[mark.end() : end], mark["kind"] or columns[place % len(columns)])
+            for place, (mark, end) in enumerate(zip(marks, ends, strict=True))
+        ]
+        rows = [cells[place : place + len(columns)] for place in range(0, len(cells), len(columns))]
         headed = bool(re.search("(?<!no)header", style)) or rest.startswith("\n")
-        written = [f"| {' | '.join(row)} |" for row in (rows if headed else [[""] * count, *rows])]
-        self._put([*written[:1], "|" + "---|" * count, *written[1:]])
+        self._put(_as_html(rows, headed) if any(len(cell) > 1 for cell in cells) else _as_markdown(rows, headed))
+
+    def _cell(self, text: str, kind: str) -> list[str]:
+        """Return the lines of a cell as Markdown; a paragraph is one line."""
+        if kind == "a" and self._depth < DEEPEST:
+            blocks = _Blocks(dedent(text).strip().split("\n"), self._attributes, self._depth + 1).markdown()
+            shown = list(dropwhile(operator.not_, blocks))
+            if "" in shown or (shown[:1] and shown[0].startswith(_FENCE)):
+                return shown
+        return [" ".join(self._shown(text).split())]
 
     def _put(self, lines: list[str], style: str = "") -> None:
         """Append a block to the innermost open list item, or after the list."""
@@ -219,6 +229,36 @@ def _said(line: str) -> dict[str, str]:
     """Return the parts of a line by the names of the groups of _LINE."""
     match = _LINE.match(line)
     return {name: value for name, value in match.groupdict().items() if value} if match else {}
+
+
+def _columns(style: str) -> list[str]:
+    """Return the kind of each column that a table's style declares: a letter, or "" (`cols="1,2a"`, `cols=3*`)."""
+    named = re.search(r"cols=(?:\"([^\"]+)|([^\",\]]+))", style)
+    told = re.split("[,;]", (named[1] or named[2]).strip(",; ")) if named else []
+    if len(told) == 1 and re.fullmatch(r"\d{1,3}", told[0]):
+        return [""] * min(int(told[0]), MOST_COLUMNS)
+    columns: list[str] = []
+    for part in told:
+        times = re.match(r"\s*(\d{1,3})\*", part)
+        columns += re.findall(r"([adehlms]?)\s*$", part)[:1] * (int(times[1]) if times else 1)
+    return columns[:MOST_COLUMNS]
+
+
+def _as_markdown(rows: Sequence[Sequence[list[str]]], headed: bool) -> list[str]:
+    """Return a table whose cells are paragraphs."""
+    count = len(rows[0])
+    cells = ([re.sub(r"\\?\|", r"\|", " ".join(cell)) for cell in row] for row in rows)
+    written = [f"| {' | '.join(row)} |" for row in (cells if headed else [[""] * count, *cells])]
+    return [*written[:1], "|" + "---|" * count, *written[1:]]
+
+
+def _as_html(rows: Sequence[Sequence[list[str]]], headed: bool) -> list[str]:
+    """Return a table whose cells contain lists, code or several paragraphs."""
+    lines = ["<table>"]
+    for number, row in enumerate(rows):
+        tag = "th" if headed and not number else "td"
+        lines += ["<tr>", *(line for cell in row for line in (f"<{tag}>", "", *cell, "", f"</{tag}>")), "</tr>"]
+    return [*lines, "</table>"]
 
 
 def _kind(style: str) -> str:

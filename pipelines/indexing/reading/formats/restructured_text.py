@@ -132,7 +132,7 @@ def _bound_nesting() -> Iterator[None]:
 
 def _drop_page_fields(document: nodes.document) -> None:
     """Remove fields for the generator, such as `:orphan:`, before the page's first text."""
-    silent = nodes.comment | nodes.target | nodes.system_message
+    silent = nodes.comment | nodes.target | nodes.system_message | nodes.substitution_definition
     first = next((child for child in document.children if not isinstance(child, silent)), None)
     if isinstance(first, nodes.field_list):
         document.remove(first)

@@ -1,6 +1,8 @@
 """Sphinx and its themes: containers with an id, API entries, and a `conf.py`."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from pipelines.indexing.reading.formats import MARKDOWN, MYST, MYST_NOTEBOOK, NOTEBOOK, RESTRUCTURED_TEXT, TEXT
 from pipelines.indexing.reading.sources import Read, SourceFolder, first_file, glob_in_folders, python_keys, upwards
@@ -27,12 +29,22 @@ def sources(read: Read, place: str) -> SourceFolder | None:
         url_style="directory" if _builds_folders(read, place) else "html",
         renames=((r"(^|/)index$", r"\1"),),
         formats=tuple((by_suffix.media_type, as_read.media_type) for by_suffix, as_read in formats),
+        around=_around(keys),
         exclude=(
             r"(^|/)(_build|_templates|_themes|_static)/",
             *(() if text_is_source else (r"(?<!\.rst)\.txt$",)),
             *(f"^{glob_in_folders(pattern)}(?:/|$)" for pattern in excluded),  # as sphinx.util.matching,
         ),
     )
+
+
+def _around(keys: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """Return the text before and after each page, which defines |version| and |release|."""
+    texts = {name: value for name, value in keys.items() if isinstance(value, str) and value.strip()}
+    values = [f".. |{name}| replace:: {texts[name]}" for name in ("version", "release") if name in texts]
+    after = "\n".join([texts.get("rst_epilog", ""), *values]).strip()
+    before = texts.get("rst_prolog", "")
+    return ((RESTRUCTURED_TEXT.media_type, before, after),) if before or after else ()
 
 
 def _builds_folders(read: Read, place: str) -> bool:
