@@ -249,6 +249,7 @@ def test_any_text_can_be_parsed(text):
     plain_text(text)
 
 
+@pytest.mark.exhaustive  # it measures time
 @pytest.mark.parametrize(
     "piece", ["`", "``` ", "[", "](", "\\", "| ", "> ", "    ", "-   ", "&#1", "`a``b", "\n", "|\n"]
 )

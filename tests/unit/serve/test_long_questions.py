@@ -31,6 +31,7 @@ def seconds(step: Callable[[str], object], text: str) -> float:
     return time.thread_time() - began
 
 
+@pytest.mark.exhaustive  # it measures time
 @pytest.mark.parametrize("unit", UNITS, ids=ascii)
 @pytest.mark.parametrize("name", STEPS)
 def test_step_takes_linear_time(name, unit):
