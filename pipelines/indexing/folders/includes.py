@@ -17,6 +17,7 @@ from pipelines.indexing.folders.shortcodes import LONGEST, with_shortcodes
 from pipelines.indexing.folders.titles import title_of, with_titles
 from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT, TEXT, format_of_name
 from pipelines.indexing.reading.formats.components import shown_words
+from pipelines.indexing.reading.verbatim import CodePlaces
 from pipelines.page.markdown import fence
 from pipelines.text.phrases import read_table
 
@@ -28,9 +29,7 @@ MOST_BYTES, DEPTH, MOST_PARTS, SOUGHT_BYTES = 4_000_000, 5, 50, 400
 _TABLE = read_table(__name__)
 _IMPORTED = {"component": "file", "listing": "code"}
 _FORMS = "|".join(re.sub(r"\(\?P([<=]\w+)", rf"(?P\1_{n}", form) for n, form in enumerate(_TABLE["forms"]))
-_PLACE = re.compile(
-    rf"^(?P<indent>[ \t]*)(?:(?:{_FORMS})[ \t\r]*$|(?P<fence>`{{3,}}|~{{3,}})(?P<info>.*))", re.MULTILINE
-)
+_PLACE = re.compile(rf"^(?P<indent>[ \t]*)(?:{_FORMS})[ \t\r]*$", re.MULTILINE)
 
 
 class Includes:
@@ -53,8 +52,7 @@ class Includes:
         if format_of_name(path) not in PAGES:
             return body
         filled = with_shortcodes(path, text, self._template)
-        filled = self._fill(filled, (path,)) if any("fence" not in said for _, said in _places(filled)) else filled
-        filled = with_titles(path, filled, self._title)
+        filled = with_titles(path, self._fill(filled, (path,)), self._title)
         if filled == text:
             return body
         self.pages.add(path)
@@ -62,15 +60,13 @@ class Includes:
 
     def _fill(self, text: str, files: tuple[str, ...]) -> str:
         """Return the text of the last of `files`, each of which is included by the one before it."""
-        done, at, sign = list[str](), 0, ""
-        for place, said in _places(text):
-            if mark := said.get("fence"):
-                if not sign:
-                    sign = mark
-                elif mark.startswith(sign) and not place["info"].strip():
-                    sign = ""
-            elif not (sign and "component" in said):
-                done += [text[at : place.start()], self._included(place, said, files, bool(sign))]
+        done, at = list[str](), 0
+        places = list(_places(text))
+        code = CodePlaces(text if places else "", spans=False)
+        for place, said in places:
+            in_code = place.start() in code
+            if not (in_code and "component" in said):
+                done += text[at : place.start()], self._included(place, said, files, in_code)
                 at = place.end()
         return "".join([*done, text[at:]])
 
@@ -144,12 +140,12 @@ class Includes:
 
 
 def _places(text: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
-    """Yield fences and includes in order, with the groups of their form; a component only if it is imported."""
+    """Yield includes in order, with the groups of their form; a component only if it is imported."""
     imported = dict(re.findall(_TABLE["imports"], text, re.MULTILINE))
     for place in _PLACE.finditer(text):
         said = {re.sub(r"_\d+$", "", name): value for name, value in place.groupdict().items() if value}
         said |= {how: imported.get(said[name], "") for name, how in _IMPORTED.items() if name in said}
-        if said.get("fence") or said.get("file") or said.get("code"):
+        if said.get("file") or said.get("code"):
             yield place, said
 
 

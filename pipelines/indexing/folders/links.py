@@ -7,14 +7,10 @@ from functools import partial
 from markdown_it.common.utils import unescapeAll
 
 from pipelines.indexing.reading.formats import SOURCES, format_of_name
+from pipelines.indexing.reading.verbatim import replace_outside_code
 from pipelines.page.urls import absolute_url
 
-# Code comes first, because links in it are not links.
-_LINK = re.compile(
-    r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?<!`)(?P<tick>`++)[^\n]*?(?P=tick)"
-    r"|(?P<before>\]\(<?|^[ ]{0,3}\[[^\]\n]{1,999}\]:[ \t]*<?)(?P<target>[^\s<>()#]+)",
-    re.MULTILINE | re.DOTALL,
-)
+_LINK = re.compile(r"(?P<before>\]\(<?|^[ ]{0,3}\[[^\]\n]{1,999}\]:[ \t]*<?)(?P<target>[^\s<>()#]+)", re.MULTILINE)
 
 
 def lead_links(body: bytes, place: str, root: str, publish: Callable[[str], str]) -> bytes:
@@ -24,11 +20,11 @@ def lead_links(body: bytes, place: str, root: str, publish: Callable[[str], str]
     stays unchanged if `publish` returns "".
     """
     text = body.decode("utf-8", "surrogateescape")
-    return _LINK.sub(partial(_lead, place, root, publish), text).encode("utf-8", "surrogateescape")
+    return replace_outside_code(_LINK, partial(_lead, place, root, publish), text).encode("utf-8", "surrogateescape")
 
 
 def _lead(place: str, root: str, publish: Callable[[str], str], match: re.Match[str]) -> str:
-    target = unescapeAll(match["target"] or "")
+    target = unescapeAll(match["target"])
     if format_of_name(target) not in SOURCES:
         return match[0]
     url = absolute_url(root, target[1:]) if target[0] == "/" else absolute_url(place, target)

@@ -74,8 +74,8 @@ def _filled(template: str, place: str, path: str, fields: Mapping[str, Any], tit
 def front_matter(body: bytes) -> Mapping[str, Any]:
     """Return the fields of a page's front matter, empty if there is none or it can't be read."""
     match = _FRONT_MATTER.match(body[:20_000].decode("utf-8-sig", "replace").replace("\r\n", "\n"))
-    with suppress(NotParsed):
-        fields = (parse_yaml if match[1] == "---" else parse_toml)(match[2]) if match else None
+    with suppress(NotParsed):  # PyYAML rejects tabs that YAML allows in lists
+        fields = (parse_yaml if match[1] == "---" else parse_toml)(match[2].expandtabs()) if match else None
         return fields if isinstance(fields, dict) else {}
     return {}
 

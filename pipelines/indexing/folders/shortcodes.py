@@ -10,15 +10,15 @@ from collections.abc import Callable
 from functools import partial
 from html import unescape
 
+from pipelines.indexing.reading.verbatim import replace_outside_code
+
 # From a file's path, relative to another file's or to a folder above that, to the file's text; "" if there is no file.
 Find = Callable[[str, str], str]
 
 LONGEST = 4_000  # characters of a template; a longer one is a program
 _TAG = re.compile(
-    r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?<!`)(?P<tick>`++)[^\n]*?(?P=tick)"
-    r"|\{\{[<%]\s*(?P<shortcode>[\w-]+)(?P<said>(?:\s[^{}<>%]*)?)/?[>%]\}\}"
-    r"|\{%-?\s*include\s+(?P<include>[\w-]+\.(?:html|md))(?P<told>(?:\s[^{}%]*)?)-?%\}",
-    re.MULTILINE | re.DOTALL,
+    r"\{\{[<%]\s*(?P<shortcode>[\w-]+)(?P<said>(?:\s[^{}<>%]*)?)/?[>%]\}\}"
+    r"|\{%-?\s*include\s+(?P<include>[\w-]+\.(?:html|md))(?P<told>(?:\s[^{}%]*)?)-?%\}"
 )
 _PLACES = {"shortcode": "layouts/shortcodes/{}.html layouts/_shortcodes/{}.html", "include": "_includes/{}"}
 _VALUE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|(\S+))|\"([^\"]*)\"|'([^']*)'|(\S+)")
@@ -30,7 +30,7 @@ _WORDED = re.compile(r"(?:i18n|T)\s+\"([\w-]+)\"(?:\s*\|\s*\w+)*")
 
 def with_shortcodes(path: str, text: str, find: Find) -> str:
     """Return the text of the file at `path` with its shortcodes filled in."""
-    return _TAG.sub(partial(_filled, path, find), text) if "{{" in text or "{%" in text else text
+    return replace_outside_code(_TAG, partial(_filled, path, find), text)
 
 
 def shown(template: str, said: str) -> str | None:
@@ -54,12 +54,8 @@ def shown(template: str, said: str) -> str | None:
 
 
 def _filled(path: str, find: Find, match: re.Match[str]) -> str:
-    kind = next((kind for kind in _PLACES if match[kind]), "")
-    template = (
-        next(filter(None, (find(place.format(match[kind]), path) for place in _PLACES[kind].split())), "")
-        if kind
-        else ""
-    )
+    kind = "shortcode" if match["shortcode"] else "include"
+    template = next(filter(None, (find(place.format(match[kind]), path) for place in _PLACES[kind].split())), "")
     if not template or len(template) > LONGEST or _is_open(template):
         return match[0]
     words = shown(template, match["said"] or match["told"] or "")

@@ -17,19 +17,16 @@ from pipelines.indexing.reading.formats import (
     DocumentFormat,
     format_of_name,
 )
+from pipelines.indexing.reading.verbatim import replace_outside_code
 
 # From a file's path, relative to another file's or to a folder above that, to the file's title; "" if there is no file.
 Find = Callable[[str, str], str]
 
-_CODE = (
-    r"^[ \t]*(?P<fence>`{3,}|~{3,}|-{4,}|\.{4,})(?!\{).*?(?:^[ \t]*(?P=fence)|\Z)"
-    r"|(?<!`)(?P<tick>`{2,}+)[^\n]*?(?P=tick)"
-)
 _ROLE = r"(?P<role>:doc:|\{doc\})`(?P<name>[^`<>\n]+)`"
 _LINKS: dict[DocumentFormat, re.Pattern[str]] = {
-    MARKDOWN: re.compile(rf"{_CODE}|{_ROLE}|(?<![\]!\w])\[\]\((?P<target>[^()<>\s#]+)\)", re.MULTILINE | re.DOTALL),
-    RESTRUCTURED_TEXT: re.compile(rf"{_CODE}|{_ROLE}", re.MULTILINE | re.DOTALL),
-    ASCIIDOC: re.compile(rf"{_CODE}|\bxref:(?P<page>[^\[\s#]+\.adoc)\[\]", re.MULTILINE | re.DOTALL),
+    MARKDOWN: re.compile(rf"{_ROLE}|(?<![\]!\w])\[\]\((?P<target>[^()<>\s#]+)\)"),
+    RESTRUCTURED_TEXT: re.compile(_ROLE),
+    ASCIIDOC: re.compile(r"\bxref:(?P<page>[^\[\s#]+\.adoc)\[\]"),
 }
 _HEAD = 20_000  # characters in which a title is looked for
 _FRONT = re.compile(r"\A---[ \t]*\n(?:.*\n)*?---[ \t]*\n")
@@ -44,8 +41,9 @@ _SUFFIXES = ("", *(f".{suffix}" for entry in (MARKDOWN, RESTRUCTURED_TEXT) for s
 
 def with_titles(path: str, text: str, find: Find) -> str:
     """Return the text of the file at `path`, with titles added to links that have no words."""
-    pattern = _LINKS.get(format_of_name(path) or MARKDOWN)
-    return pattern.sub(partial(_titled, path, find), text) if pattern else text
+    entry = format_of_name(path) or MARKDOWN
+    pattern = _LINKS.get(entry)
+    return replace_outside_code(pattern, partial(_titled, path, find), text, entry) if pattern else text
 
 
 def title_of(text: str, entry: DocumentFormat) -> str:
@@ -73,11 +71,9 @@ def _titled(path: str, find: Find, match: re.Match[str]) -> str:
     if "target" in said:
         title = _title_at(path, said["target"], find)
         return f"[{title}]({said['target']})" if title else match[0]
-    if "page" in said:
-        module, colon, name = said["page"].rpartition(":")
-        title = _title_at(path, f"{module}/pages/{name}" if colon else name, find)
-        return f"xref:{said['page']}[{title}]" if title else match[0]
-    return match[0]
+    module, colon, name = said["page"].rpartition(":")
+    title = _title_at(path, f"{module}/pages/{name}" if colon else name, find)
+    return f"xref:{said['page']}[{title}]" if title else match[0]
 
 
 def _title_at(path: str, name: str, find: Find, suffixes: tuple[str, ...] = ("",)) -> str:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pipelines.indexing.reading.formats import TEXT, format_of_type
 from pipelines.indexing.reading.text import decode
+from pipelines.indexing.reading.verbatim import matches_outside_code
 from pipelines.page.urls import absolute_url
 from pipelines.records import Page
 
@@ -23,11 +24,6 @@ HIDDEN = re.compile(
 _TAG = re.compile(r"""<(a|area|base|link|i?frame|meta)(\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*+)>""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(
     r"""(?i)(?<![\w-])(href|src|rel|http-equiv|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
-)
-# Fenced blocks, and spans of code within one line of Markdown.
-_MARKDOWN_CODE = re.compile(
-    r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ ]{0,3}\1[`~]*[ \t]*$|\Z)|(?<!`)(`{1,3})(?!`)[^`\n]{1,300}?\2(?!`)",
-    re.MULTILINE | re.DOTALL,
 )
 # A link's target or the target of a reference: in angle brackets, or without spaces and with parentheses in pairs.
 _MARKDOWN_LINK = re.compile(
@@ -62,8 +58,7 @@ def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
 
 def markdown_links(text: str) -> list[str]:
     """Return the targets of links and references in Markdown in order, each once. Code contains no links."""
-    targets = _MARKDOWN_LINK.findall(_MARKDOWN_CODE.sub("", text))
-    return list(dict.fromkeys(bracketed or bare for bracketed, bare in targets))
+    return list(dict.fromkeys(link[1] or link[2] for link in matches_outside_code(_MARKDOWN_LINK, text)))
 
 
 def origin(url: str) -> str:

@@ -170,6 +170,7 @@ def test_generator_publishes_the_folder_named_in_its_table(config, text, pages, 
     [
         ("hugo.toml", "", "content/a/b.md", '+++\nurl = "/C/d"\n+++\n', "c/d/"),
         ("hugo.toml", "", "content/a/b.en.md", "---\nslug: c\n---\n", "a/c/"),
+        ("hugo.toml", "", "content/a/b.md", "---\nslug: c\naliases: [\n\t/x,\n]\n---\n", "a/c/"),
         ("hugo.toml", "", "content/a/b/index.md", "---\nslug: c\n---\n", "a/c/"),
         (
             "hugo.toml",

@@ -1,0 +1,69 @@
+"""Finds the code in a source, where links, roles, template tags and includes are only shown.
+
+It looks for fences and for code within a line, and parses nothing else. Fenced MyST directives contain text.
+"""
+
+import re
+from bisect import bisect
+from collections.abc import Callable, Iterator
+
+from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, RESTRUCTURED_TEXT, DocumentFormat
+
+_FENCE = re.compile(
+    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}+|~{3,}+|-{4,}+|\.{4,}+)[ \t]*([^\n]*)", re.MULTILINE
+)
+_SIGNS = {ASCIIDOC: "`-.", RESTRUCTURED_TEXT: ""}  # the signs of fences; elsewhere, dashes and dots underline titles
+_TEXT = re.compile(r"\{(?!\.|[\w-]*code|parsed-literal|doctest|prompt)[\w:.+-]+\}")  # a directive that contains text
+_SPAN = re.compile(r"(?<!`)(`++)[^\n]{0,1000}?\1")
+
+
+class CodePlaces:
+    """The places of the code in a text: fenced blocks, and with `spans`, code within a line."""
+
+    def __init__(self, text: str, entry: DocumentFormat = MARKDOWN, *, spans: bool = True) -> None:
+        blocks = list(_fenced(text, _SIGNS.get(entry, "`~")))
+        self._starts, self._ends = [start for start, _ in blocks], [end for _, end in blocks]
+        if spans:
+            found = [span.span() for span in _SPAN.finditer(text) if span.start() not in self]
+            places = sorted([*blocks, *found])
+            self._starts, self._ends = [start for start, _ in places], [end for _, end in places]
+
+    def __contains__(self, place: int) -> bool:
+        number = bisect(self._starts, place)
+        return number > 0 and place < self._ends[number - 1]
+
+
+def matches_outside_code(pattern: re.Pattern[str], text: str, entry: DocumentFormat = MARKDOWN) -> list[re.Match[str]]:
+    """Return the matches of `pattern` that begin outside code."""
+    matches = list(pattern.finditer(text))
+    code = CodePlaces(text if matches else "", entry)
+    return [match for match in matches if match.start() not in code]
+
+
+def replace_outside_code(
+    pattern: re.Pattern[str], by: Callable[[re.Match[str]], str], text: str, entry: DocumentFormat = MARKDOWN
+) -> str:
+    """Return `text` with the matches of `pattern` that begin outside code replaced."""
+    done, at = list[str](), 0
+    for match in matches_outside_code(pattern, text, entry):
+        done += text[at : match.start()], by(match)
+        at = match.end()
+    return "".join([*done, text[at:]])
+
+
+def _fenced(text: str, signs: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each block of fenced code, with its fences."""
+    opened = list[tuple[str, int]]()  # the open fences: of directives (-1), and of a block of code with its start
+    for fence in _FENCE.finditer(text) if signs else ():
+        sign, info = fence.groups()
+        outer, start = opened[-1] if opened else ("", -1)
+        if sign[0] not in signs:
+            continue
+        if outer and sign.startswith(outer) and not info.strip():
+            opened.pop()
+            if start >= 0:
+                yield start, fence.end()
+        elif start < 0 and "`" not in info:
+            opened.append((sign, -1 if _TEXT.match(info) else fence.start()))
+    if opened and opened[-1][1] >= 0:
+        yield opened[-1][1], len(text)
