@@ -236,6 +236,8 @@ class SectionBuilder:
         shown = [self._absolute(term) for term in terms if term]
         if shown:
             self._fill()
+            own = (span.text for term in shown for span in term if not span.target)
+            self._innermost.is_source |= not self._linking and any(map(str.isalnum, "".join(own)))
         with self.box(Term(terms=shown)):
             yield False
 

@@ -27,6 +27,7 @@ TEXTS = (*PAGES, TEXT)
 # for a file counts as this many bytes: 10,000 searches for missing files took 1.4 s.
 MOST_BYTES, DEPTH, MOST_PARTS, SOUGHT_BYTES = 4_000_000, 5, 50, 400
 _TABLE = read_table(__name__)
+_BLOCKS = frozenset(("component", "block"))  # groups of forms that a listing shows as examples
 _IMPORTED = {"component": "file", "listing": "code"}
 _FORMS = "|".join(re.sub(r"\(\?P([<=]\w+)", rf"(?P\1_{n}", form) for n, form in enumerate(_TABLE["forms"]))
 _PLACE = re.compile(rf"^(?P<indent>[ \t]*)(?:{_FORMS})[ \t\r]*$", re.MULTILINE)
@@ -65,7 +66,7 @@ class Includes:
         code = CodePlaces(text if places else "", spans=False)
         for place, said in places:
             in_code = place.start() in code
-            if not (in_code and "component" in said):
+            if not (in_code and said.keys() & _BLOCKS):
                 done += text[at : place.start()], self._included(place, said, files, in_code)
                 at = place.end()
         return "".join([*done, text[at:]])

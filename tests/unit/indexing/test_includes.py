@@ -112,8 +112,8 @@ def test_file_imported_by_the_raw_loader_is_code(repository):
 
 
 def test_empty_include_is_removed_except_in_an_example(repository):
-    text = '{* gone.py *}\nProse.\n\n```html\n{% include "header.html" %}\n```\n'
-    assert filled(repository, text) == '\nProse.\n\n```html\n{% include "header.html" %}\n```\n'
+    text = '{* gone.py *}\nProse.\n\n```html\n{% include "header.html" %}\n```\n\n```md\n<<< @/src/a.py\n```\n'
+    assert filled(repository, text) == text.removeprefix("{* gone.py *}")
 
 
 def test_words_of_an_unreadable_include_stay_on_its_page(repository):

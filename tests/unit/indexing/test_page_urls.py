@@ -108,7 +108,11 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
         ("book.toml", "[book]", {"src/SUMMARY.md": None, "src/README.md": "", "src/a/01-b.md": "a/01-b.html"}),
         ("zensical.toml", "[project]\ndocs_dir = 'd'", {"d/index.md": "", "d/a.md": "a/", "docs/b.md": None}),
         ("conf.py", "DEBUG = True", {"a.md": "a.md"}),  # same file name, but not a configuration
-        (".vitepress/config.js", "srcDir: './d',", {"d/index.md": "", "d/a.md": "a.html", "b.md": None}),
+        (
+            ".vitepress/config.js",
+            "srcDir: './d',",
+            {"d/index.md": "", "d/a.md": "a.html", "b.md": None, "d/public/c.txt": None},
+        ),
         (
             "antora.yml",
             "name: x",

@@ -224,6 +224,11 @@ SHOWN = {
         "<table><tr><th rowspan=2>A<th colspan=2>B<tr><th>C<th>D<tr><td colspan=2 rowspan=2>1<td>x<tr><td>y<tr><td>z",
         Block("table", "1 |  | x\n |  | y\nz", "A | B C | B D"),
     ),
+    "cells over all columns and rows": (
+        "<table><tr><th>A<th colspan=100>B<tr><td rowspan=0>1<td>x<td>y<tr><td>z<td>v</table>",
+        Block("table", "1 | x | y\n | z | v", "A | B | B"),
+    ),
+    "terms without definitions": ("<dl><dt>A one<dt>B</dl>", Block("prose", "A one"), Block("prose", "B")),
     "a table for layout": ("<table><tr><td><p>One.</p><p>Two.</p></table>", Block("prose", "One.\n\nTwo.")),
     "columns": ("<table><tr><td><p>a</p><p>b</p><td><p>c</p></table>", Block("prose", "a\n\nb\n\nc")),
     "cards": (CARDS, Block("prose", "One:\n\nFirst guide.\n\nTwo:\n\nSecond guide.")),

@@ -201,3 +201,16 @@ def test_title_of_an_asciidoc_page_has_no_id_as_on_its_site():
 )
 def test_terminal_colors_are_removed(text, kind):
     assert shown(text, kind) == "+ done in 2 s"
+
+
+MARKED = {
+    "Shiki": ("js", "a() // [!code highlight]\n// [!code word:b:1]\nb() # [!!code focus]", "a()\nb() # [!code focus]"),
+    "a change in Shiki": ("js", "a() // [!code --]\nb()  /* [!code ++:2] */\nc()\nd()", "-a()\n+b()\n+c()\n d()"),
+    "Docusaurus": ("js", "// highlight-next-line\na()\n  {/* highlight-start */}\nb()\n", "a()\nb()"),
+    "Expressive Code": ("js {9} del={1} ins={2-3}", "a()\nb()\nc()\n\nd()", "-a()\n+b()\n+c()\n\n d()"),
+}
+
+
+@pytest.mark.parametrize(("info", "code", "lines"), MARKED.values(), ids=MARKED)
+def test_notation_of_marked_lines_is_no_code(info, code, lines):
+    assert shown(f"Text.\n\n```{info}\n{code}\n```\n", "text/mdx") == f"Text.\n{lines}"

@@ -28,6 +28,7 @@ from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.formats import asciidoc
 from pipelines.indexing.reading.formats.components import shown_words, without_components
 from pipelines.indexing.reading.formats.html import document_of_html
+from pipelines.indexing.reading.formats.marked_lines import shown_code
 from pipelines.indexing.reading.formats.mdx import mdx
 from pipelines.indexing.reading.formats.myst import myst
 from pipelines.indexing.reading.formats.python_markdown import boxes, python_markdown
@@ -289,6 +290,7 @@ def _render_fence(renderer: Any, tokens: Sequence[Token], place: int, *more: Any
     token, info = tokens[place], tokens[place].info
     named = re.search(r"(?:^[\w.:+-]*(?:\{[^}]*\})?|\s)\[([^\[\]]+)\]", info)  # a tab of VitePress
     title = named[1] if named else shown_words(info)
+    token.content = shown_code(token.content, info)
     token.info = re.findall(r"^(?:\{[ \t.]*)?([^\s,:{}\[]*)", info)[0]  # ```rust,editable, ```js{1,3}, ```{.py #id}
     if token.info == "rust":  # drop rustdoc's hidden lines
         token.content = re.sub(r"^[ \t]*#(?:[ \t].*)?\n", "", token.content, flags=re.MULTILINE)

@@ -18,6 +18,7 @@ from pipelines.page.plain import joined, plain, row_spans
 from pipelines.page.tree import Row, Span, Spans, Table
 
 _MOST_CELLS = 100_000  # limit for filling in colspans and rowspans; a hostile table would exhaust memory
+_ALL = 100  # the least colspan that means all columns
 _APART = ("div", "p", "li", "dd", "tr", "td", "th", "caption", "table")  # elements whose words never join adjacent ones
 _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
@@ -44,9 +45,10 @@ def _fill_spans(table: Element) -> None:
 
     Headings are repeated; other cells stay empty.
     """
+    rows = _own(table, "tr")
+    _cap_spans(rows)
     if sum(_span(cell, "colspan") * _span(cell, "rowspan") for cell in table.iter("td", "th")) > _MOST_CELLS:
         return
-    rows = _own(table, "tr")
     for number, (row, cells) in enumerate(zip(rows, map(list, rows), strict=True)):
         heads = len(cells) > 1 and _is_header(cells)
         for cell in cells if heads else cells[:-1]:
@@ -55,15 +57,26 @@ def _fill_spans(table: Element) -> None:
                 filler.text = plain(spans_in(cell)) if heads else ""
                 cell.addnext(filler)
         for place, cell in enumerate(row):
-            count = len(rows) if cell.get("rowspan") == "0" else _span(cell, "rowspan")
-            for below in rows[number + 1 : number + count]:
+            for below in rows[number + 1 : number + _span(cell, "rowspan")]:
                 if below.getparent() is row.getparent():
                     below.insert(place, cell.makeelement(cell.tag))
 
 
 def _span(cell: Element, name: str) -> int:
-    found = re.fullmatch(r"\d{1,2}", cell.get(name) or "")
-    return int(found[0]) if found else 1
+    found = re.match(r"\s*(\d{1,9})", cell.get(name) or "")
+    return max(int(found[1]), 1) if found else 1
+
+
+def _cap_spans(rows: Sequence[Element]) -> None:
+    """Limit spans to the size of the table: authors write 100 for all columns or rows, and 0 for all rows."""
+    spans = ([_span(cell, "colspan") for cell in row] for row in rows)
+    width = max((sum(span if span < _ALL else 1 for span in row) for row in spans), default=1)
+    for row in rows:
+        for place, cell in enumerate(row):
+            if _span(cell, "colspan") >= _ALL:
+                cell.set("colspan", str(max(width - place, 1)))
+            if cell.get("rowspan") == "0" or _span(cell, "rowspan") > len(rows):
+                cell.set("rowspan", str(len(rows)))
 
 
 def _is_data_table(table: Element) -> bool:

@@ -216,7 +216,7 @@ class TreeWalker:
         ids = [*names, *ids]
         heading = signature_name(terms[0] if named is None else named, ids[0] if ids else "") if linked else ""
         endless = definition is not None and named is None and holds_heading(definition)
-        shown = [] if linked and ids else list(map(_term_of, terms))
+        shown = [] if linked and ids else list(map(line_in if definition is None else _term_of, terms))
         ids = [*dict.fromkeys(ids[::-1])]
         with self._builder.entry(ids, heading, shown, linked=linked, endless=endless) as is_section:
             if is_section and (signature := signature_block(terms)).text not in ("", heading):
