@@ -168,7 +168,7 @@ def measure(sites: Sites, only: Sequence[str] = ()) -> list[tuple[str, float, fl
 
 
 def _ranked(asked: Asked, weights: NDArray[np.float64]) -> list[Hit]:
-    return ranking.rank(asked.question, asked.hits, [1.0] * len(asked.hits), 9, weights=weights)
+    return [hit for hit, _ in ranking.rank(asked.question, asked.hits, [1.0] * len(asked.hits), 9, weights=weights)]
 
 
 def main() -> None:

@@ -11,7 +11,6 @@ from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewrite, Rewriter
 from pipelines.answering.grounding.answerable import is_likely
 from pipelines.answering.grounding.words import content_words, words_of
-from pipelines.answering.hits import passes
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
@@ -101,7 +100,7 @@ class HitFinder:
             return ()
         search = Search((reading.standalone,), question.collection, 2, pages=2, place=place, focus="whole")
         found = await self._retriever.aretrieve(search)
-        parts = by_section([hit for hit in found.pages if hit.url == place.url and passes(hit, question.filters)])
+        parts = by_section([hit for hit in found.pages if hit.url == place.url and question.filters.keep(hit)])
         overlap = found.index.settings.chunk_overlap
         return tuple(replace(as_section(part, overlap), score_kind=READ) for part in parts)
 

@@ -7,6 +7,7 @@ English words, code names, capitalized names and quoted words stay as they are.
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import tantivy
@@ -37,9 +38,7 @@ class Vocabulary:
 
     def knows(self, word: str) -> bool:
         """Return whether the index has the word, in any of its forms."""
-        return word in self._known or any(
-            all(map(self._has, question_terms(word, language))) for language in self._languages
-        )
+        return word in self._known or any(all(map(self._has, _terms(word, language))) for language in self._languages)
 
     def _has(self, term: str) -> bool:
         return any(self._searcher.doc_freq(field, term) for field in BOOSTS)
@@ -56,6 +55,11 @@ class _Word:
     start: int
     end: int
     text: str
+
+
+@lru_cache(10_000)
+def _terms(word: str, language: str) -> list[str]:
+    return question_terms(word, language)
 
 
 def correct(question: str, vocabulary: Vocabulary, is_english: Callable[[str], bool]) -> str:

@@ -162,3 +162,12 @@ class Filters:
 
     def __bool__(self) -> bool:
         return bool(self.tags) or any(v is not None for v in (self.version, self.language, self.url_prefix))
+
+    def keep(self, hit: Hit) -> bool:
+        """Return whether a hit passes."""
+        return (
+            (not self.tags or not set(self.tags).isdisjoint(hit.tags))
+            and self.version in (None, hit.version)
+            and self.language in (None, hit.language)
+            and hit.url.startswith(self.url_prefix or "")
+        )

@@ -6,42 +6,13 @@ indexes, publishing, searching, dumps and restores get their columns from there.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, LiteralString, NamedTuple
+from typing import Any, ClassVar, Literal, LiteralString
 
 from psycopg import sql
 
 from pipelines.records import Hit
 from pipelines.store.database.connection import Connection, Database, own_sql, statement
 from pipelines.text.cleaning import clean_value
-
-
-class RankableChunk(NamedTuple):
-    """The fields of a chunk that ranking reads: all but its text.
-
-    `anchor` is the finest one, "" for the page itself. `heading` is the first heading, None if there is none.
-    """
-
-    chunk_id: str
-    url: str
-    anchor: str
-    title: str
-    heading: str | None
-    ordinal: int
-    text_hash: str
-    version: str | None
-    language: str
-
-    @property
-    def source(self) -> str:
-        """The source that an answer cites: `url#anchor`."""
-        return f"{self.url}#{self.anchor}" if self.anchor else self.url
-
-    @classmethod
-    def of(cls, hit: Hit) -> "RankableChunk":
-        """Return the fields of a hit that ranking reads."""
-        anchor, heading = hit.anchors[-1] if hit.anchors else "", hit.headings[0] if hit.headings else None
-        return cls(hit.chunk_id, hit.url, anchor, hit.title, heading, hit.ordinal, hit.text_hash, hit.version,
-                   hit.language)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from psycopg import sql
 from psycopg.rows import DictRow, RowFactory, dict_row, tuple_row
 
 from pipelines.records import Filters, Hit, Index, IndexSettings
-from pipelines.store.chunks import ChunkColumns, ChunkTables, RankableChunk, chunk_table, drop_index
+from pipelines.store.chunks import ChunkColumns, ChunkTables, chunk_table, drop_index
 from pipelines.store.database.connection import EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH, Connection, snapshot, statement
 from pipelines.store.database.errors import UnusableDatabase
+from pipelines.store.known_chunks import KnownChunks
 from pipelines.text.cleaning import clean_parameters
 
 T = TypeVar("T")
@@ -54,7 +55,7 @@ class ChangesPruned(LookupError):
     """The changes since that revision are no longer stored; the replica must be rebuilt from the whole index."""
 
 
-ScoredChunk = tuple[float, RankableChunk]  # higher is better
+ScoredChunk = tuple[float, Hit]  # higher is better
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +68,23 @@ class SearchResult:
 
     revision: int
     nearest: list[list[ScoredChunk]]
-    by_id: dict[str, RankableChunk]
+    by_id: dict[str, Hit]
     too_slow: bool = False
     live: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSnapshot:
-    """Reads one state of `index` in the pipelined transaction of `connection`: first the data for ranking, then hits.
+    """Reads one state of `index` in the pipelined transaction of `connection`.
 
-    A statement is canceled after `timeout_s` (None: no limit).
+    Chunks that are `known` are not read again. A statement is canceled after `timeout_s` (None: no limit).
     """
 
     connection: Connection
     index: Index
     columns: ChunkColumns
     timeout_s: float | None
+    known: KnownChunks
 
     def search(
         self,
@@ -98,35 +100,30 @@ class IndexSnapshot:
         Only chunks that pass `filters` are returned, `k` of them if that many pass. A search that times out is repeated
         without vectors. Raises NoSuchIndex if the index was pruned.
         """
-        kept = {name: value for name, value in asdict(filters).items() if value not in (None, (), [])}
+        filters = Filters(**clean_parameters(asdict(filters)))
         try:
-            return self._search(vectors, ids, k, kept, collection)
+            return self._search(vectors, ids, k, filters, collection)
         except psycopg.errors.QueryCanceled:
             self._break_off()
-            found = self._search((), ids, k, kept, collection)
+            found = self._search((), ids, k, filters, collection)
             return replace(found, nearest=[[] for _ in vectors], too_slow=True)
 
-    def page(self, url: str) -> list[RankableChunk]:
+    def page(self, url: str) -> list[Hit]:
         """Return the chunks of a page in reading order. After a timeout, later reads see a newer state."""
         try:
-            rows = self._send("page_rankable", {"url": url}).fetchall()
+            rows = self._send("chunks_of_pages", {"urls": [url]}, row_factory=dict_row).fetchall()
         except psycopg.errors.QueryCanceled:
             self._break_off()
             raise
-        return [RankableChunk(*row) for row in rows]
-
-    def hits(self, ids: Sequence[str]) -> dict[str, Hit]:
-        """Return the chunks with these ids; unknown ids are left out."""
-        cursor = self._send("get_chunks", {"ids": list(ids)}, row_factory=dict_row)
-        return {row["id"]: self.columns.read_hit(row) for row in cursor.fetchall()}
+        return [self.columns.read_hit(row) for row in rows]
 
     def _search(
-        self, vectors: Sequence[np.ndarray], ids: Sequence[str], k: int, kept: Mapping[str, Any], name: str | None
+        self, vectors: Sequence[np.ndarray], ids: Sequence[str], k: int, filters: Filters, name: str | None
     ) -> SearchResult:
-        """Send every statement that can be sent, then read the results in the same order."""
+        """Send every statement that can be sent, read the results in the same order, then read unknown chunks."""
+        kept = {name: value for name, value in asdict(filters).items() if value not in (None, (), [])}
         self._tune(k)
         collections = self._send("live_revisions", {"index": self.index.id, "collection": name}, row_factory=dict_row)
-        named = self._send("get_rankable", {"ids": list(ids)}, kept) if ids else None
         few = self._keeps_few(kept) if kept and vectors else False
         way = "search_exactly" if few else "search_chunks"
         nearest = [self._send(way, {"vector": vector}, kept, k) for vector in vectors]
@@ -134,13 +131,24 @@ class IndexSnapshot:
         revision = next((row["searched"] for row in live if row["searched"] is not None), None)
         if revision is None:
             raise NoSuchIndex(f"index {self.index.id} of collection {self.index.collection!r} was pruned")
-        by_id = {row[0]: RankableChunk(*row) for row in named.fetchall()} if named else {}
-        found = [_scored(cursor.fetchall()) for cursor in nearest]
+        found = [cursor.fetchall() for cursor in nearest]
         if way == "search_chunks":  # the graph may be exhausted before enough chunks pass the filter
             again = [self._send("search_exactly", {"vector": vector}, kept, k) if len(one) < k else None
                      for one, vector in zip(found, vectors, strict=True)]  # fmt: skip
-            found = [_scored(more.fetchall()) if more else one for one, more in zip(found, again, strict=True)]
-        return SearchResult(revision, found, by_id, live=live)
+            found = [more.fetchall() if more else one for one, more in zip(found, again, strict=True)]
+        chunks = self._read(revision, dict.fromkeys([*ids, *(row[0] for rows in found for row in rows)]))
+        by_id = {name: chunks[name] for name in ids if name in chunks and filters.keep(chunks[name])}
+        return SearchResult(revision, [_scored(rows, chunks) for rows in found], by_id, live=live)
+
+    def _read(self, revision: int, ids: Collection[str]) -> dict[str, Hit]:
+        """Return the chunks with these ids, by id; ids that the index lacks are left out."""
+        chunks = self.known.get(self.index.id, revision, ids)
+        if missing := [name for name in ids if name not in chunks]:
+            rows = self._send("get_chunks", {"ids": missing}, row_factory=dict_row).fetchall()
+            read = [self.columns.read_hit(row) for row in rows]
+            self.known.add(self.index.id, revision, read)
+            chunks |= {chunk.chunk_id: chunk for chunk in read}
+        return chunks
 
     def _break_off(self) -> None:
         """Roll back after a statement timed out; the statements sent after it have failed with it."""
@@ -185,7 +193,6 @@ def _search_statement(
     parts: dict[str, sql.Composable] = {
         **columns.parts,
         "chunk": chunk_table(index),
-        "ranked": statement("ranked"),
         "rules": statement("answering_rules"),
         "kept": sql.SQL(" and ").join([statement(CONDITIONS[one]) for one in kept]) if kept else sql.SQL("true"),
         "vector": sql.SQL("halfvec" if vector_type == "halfvec" else "vector"),
@@ -194,10 +201,9 @@ def _search_statement(
     return statement(name, **parts).as_bytes(None)
 
 
-def _scored(rows: Sequence[Sequence[Any]]) -> list[ScoredChunk]:
-    """Sort rows of {ranked}, distance and score, best first: the order of an iterative scan is slightly wrong."""
-    scored = [(float(row[-1]), RankableChunk(*row[:-2])) for row in rows]
-    return sorted(scored, key=lambda one: (-one[0], one[1].chunk_id))
+def _scored(rows: Sequence[tuple[str, float]], chunks: Mapping[str, Hit]) -> list[ScoredChunk]:
+    """Return the chunks of rows of id and score, best first: the order of an iterative scan is slightly wrong."""
+    return [(score, chunks[name]) for name, score in sorted(rows, key=lambda row: (-row[1], row[0]))]
 
 
 # Whether a publish deletes vanished pages; a sequence limits that to the pages named in it.
@@ -219,6 +225,10 @@ def _replacing(index: int) -> dict[str, sql.Composable]:
 
 class Indexes(ChunkTables):
     """Indexes and their chunks."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._known = KnownChunks()
 
     def live_index(self, collection: str) -> Index:
         """Return the index that answers questions now. Raises NoLiveIndex."""
@@ -323,7 +333,7 @@ class Indexes(ChunkTables):
 
         def work(connection: Connection) -> T:
             with _existing(index.id), snapshot(connection, pipelined=True):
-                return read(IndexSnapshot(connection, index, self.columns, timeout_s))
+                return read(IndexSnapshot(connection, index, self.columns, timeout_s, self._known))
 
         return self._do(work)
 
@@ -380,7 +390,7 @@ class Indexes(ChunkTables):
                     )
                 values = {"index": index, "revision": revision}
                 ids = [row["chunk_id"] for row in connection.execute(statement("changes_since"), values)]
-                parts = {**self.columns.parts, "chunk": chunk_table(index), "kept": sql.SQL("true")}
+                parts = {**self.columns.parts, "chunk": chunk_table(index)}
                 rows = connection.execute(statement("get_chunks", **parts), {"ids": ids}).fetchall()
                 chunks = {row["id"]: self.columns.read_hit(row) for row in rows}
                 return row["revision"], [(name, chunks.get(name)) for name in ids]

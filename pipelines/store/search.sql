@@ -1,10 +1,7 @@
 -- Searches, and BM25's view of an index.
 
--- {hit} are the columns of a hit, {ranked} the columns of a chunk table c that ranking reads, {kept} the conditions of
--- the filters. {k} is written into the statement: a plan for any number of rows would not use the graph.
-
--- name: ranked
-c.id, c.url, c.anchor, c.title, c.headings[1] as heading, c.ordinal, c.text_hash, c.version, c.language
+-- {hit} are the columns of a hit, {kept} the conditions of the filters. {k} is written into the statement: a plan for
+-- any number of rows would not use the graph.
 
 -- name: answering_rules
 -- The settings of a collection c that affect its answers.
@@ -51,25 +48,17 @@ select (select count(*) from (select from {chunk} c where {kept} limit (select c
 
 -- name: search_chunks
 -- The distance is computed once, in the inner query: each mention of it would read the vector again.
-select *, coalesce(nullif(1 - distance, 'NaN'), 0) as score from (
-    select {ranked}, c.embedding <=> %(vector)s::{vector} as distance
+select id, coalesce(nullif(1 - distance, 'NaN'), 0) as score from (
+    select c.id, c.embedding <=> %(vector)s::{vector} as distance
     from {chunk} c where {kept} order by c.embedding <=> %(vector)s::{vector} limit {k}) as found;
 
 -- name: search_exactly
 with kept as materialized (
-    select c.id, c.embedding <=> %(vector)s::{vector} as distance from {chunk} c where {kept}),
-best as materialized (select id, distance from kept order by distance, id limit {k})
-select {ranked}, best.distance, coalesce(nullif(1 - best.distance, 'NaN'), 0) as score
-from best join {chunk} c using (id);
+    select c.id, c.embedding <=> %(vector)s::{vector} as distance from {chunk} c where {kept})
+select id, coalesce(nullif(1 - distance, 'NaN'), 0) as score from kept order by distance, id limit {k};
 
 -- name: get_chunks
-select {hit} from {chunk} c where c.id = any(%(ids)s) and {kept};
-
--- name: get_rankable
-select {ranked} from {chunk} c where c.id = any(%(ids)s) and {kept};
-
--- name: page_rankable
-select {ranked} from {chunk} c where c.url = %(url)s order by c.ordinal;
+select {hit} from {chunk} c where c.id = any(%(ids)s);
 
 -- name: neighbours
 select h.id as of, {hit}

@@ -55,11 +55,18 @@ def find_language(text: str) -> str:
         return _language_of_script(other)
     if not any(map(str.isalpha, prose)):
         return ""
-    ranked = _identifier().rank(prose[:_ENOUGH])
-    (language, probability), english = ranked[0], dict(ranked)["en"]
+    language, probability, english = _identify(prose[:_ENOUGH])
     if probability >= _PROBABLE and (language == "en" or english < _RARELY_ENGLISH):
-        return str(language)
+        return language
     return "und" if english < _NOT_ENGLISH else ""
+
+
+@lru_cache(1_000)  # several steps of a question ask for its language
+def _identify(prose: str) -> tuple[str, float, float]:
+    """Return the likeliest language of `prose`, its probability, and English's."""
+    ranked = _identifier().rank(prose)
+    language, probability = ranked[0]
+    return str(language), probability, dict(ranked)["en"]
 
 
 def load_identifier() -> None:

@@ -17,7 +17,6 @@ from pipelines.answering.writing.agents import AgentResult, ExtractiveAgent
 from pipelines.lexical import terms
 from pipelines.records import Filters, Hit, Index, IndexSettings, digest
 from pipelines.store import NoLiveIndex, NoSuchIndex, Place, StoreUnavailable
-from pipelines.store.chunks import RankableChunk
 from pipelines.store.indexes import ScoredChunk, SearchResult
 
 T = TypeVar("T")
@@ -80,16 +79,6 @@ class Alike:
 
     async def __call__(self, texts: Sequence[str], collection: str | None = None) -> np.ndarray:
         return np.ones((len(texts), 1), np.float32)
-
-
-def passes(chunk: Hit, filters: Filters) -> bool:
-    """Return whether the filters keep the chunk."""
-    return (
-        (not filters.tags or bool(set(filters.tags) & set(chunk.tags)))
-        and filters.version in (None, chunk.version)
-        and filters.language in (None, chunk.language)
-        and chunk.url.startswith(filters.url_prefix or "")
-    )
 
 
 class MemoryStore:
@@ -203,17 +192,14 @@ class MemorySnapshot:
         *,
         collection: str | None = None,
     ) -> SearchResult:
-        slow, chunks = self._store.slow, [chunk for chunk in self._chunks if passes(chunk, filters)]
-        named = {chunk.chunk_id: RankableChunk.of(chunk) for chunk in chunks if chunk.chunk_id in set(ids)}
+        slow, chunks = self._store.slow, [chunk for chunk in self._chunks if filters.keep(chunk)]
+        named = {chunk.chunk_id: chunk for chunk in chunks if chunk.chunk_id in set(ids)}
         nearest = [[] if slow else self._nearest(chunks, vector)[:k] for vector in vectors]
         return SearchResult(self._index.revision, nearest, named, slow, self._store.collections())
 
-    def page(self, url: str) -> list[RankableChunk]:
-        return [RankableChunk.of(hit) for hit in self._store.chunks_of_pages(self._index.id, [url])]
-
-    def hits(self, ids: Sequence[str]) -> dict[str, Hit]:
-        return {chunk.chunk_id: chunk for chunk in self._chunks if chunk.chunk_id in set(ids)}
+    def page(self, url: str) -> list[Hit]:
+        return self._store.chunks_of_pages(self._index.id, [url])
 
     def _nearest(self, chunks: Sequence[Hit], vector: np.ndarray) -> list[ScoredChunk]:
-        scored = [(float(self._words.embed_query(chunk.text) @ vector), RankableChunk.of(chunk)) for chunk in chunks]
+        scored = [(float(self._words.embed_query(chunk.text) @ vector), chunk) for chunk in chunks]
         return sorted(scored, key=lambda one: (-one[0], one[1].chunk_id))

@@ -33,7 +33,6 @@ from pipelines.store import (
     restore,
 )
 from pipelines.store.chunks import chunk_table
-from pipelines.store.indexes import IndexSnapshot
 from tests.kit.blocks import Block, nodes_of
 
 BASE = "https://docs.test/"
@@ -53,12 +52,8 @@ def search_index(
 def nearest_hits(store: Store, index: Index, vector: np.ndarray, k: int) -> list[Hit]:
     """Return the chunks nearest to a vector, with their cosines."""
 
-    def read(chunks: IndexSnapshot) -> list[Hit]:
-        (nearest,) = chunks.search([vector], [], k).nearest
-        hits = chunks.hits([chunk.chunk_id for _, chunk in nearest])
-        return [replace(hits[chunk.chunk_id], score=score, score_kind="cosine") for score, chunk in nearest]
-
-    return store.read_index(index, read)
+    (nearest,) = search_index(store, index, [vector], [], k).nearest
+    return [replace(chunk, score=score, score_kind="cosine") for score, chunk in nearest]
 
 
 def rows_of(store: Store, index: Index) -> dict[str, tuple[str, str]]:

@@ -14,7 +14,6 @@ from contextvars import copy_context
 from dataclasses import replace
 from itertools import product
 
-from pipelines.answering.hits import passes
 from pipelines.answering.retrieval.interface import AsyncRetriever, Matrix
 from pipelines.answering.retrieval.leg import Leg
 from pipelines.answering.retrieval.ranking.fusion import FusedText, Fusion, RankedList
@@ -22,7 +21,7 @@ from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, S
 from pipelines.embedding.embedder import EmbeddingFailed
 from pipelines.records import Hit, Index, IndexSettings
 from pipelines.store import Place
-from pipelines.store.chunks import RankableChunk
+from pipelines.store.indexes import ScoredChunk
 
 log = logging.getLogger(__name__)
 
@@ -103,20 +102,20 @@ class FusionRetriever:
                 else:
                     found = await asyncio.to_thread(copy_context().run, leg.search, query, depth)
                 hits = await found if isinstance(found, Awaitable) else found
-            return [hit for hit in hits if passes(hit, search.filters)][:depth]
+            return [hit for hit in hits if search.filters.keep(hit)][:depth]
         except Exception as error:
             log.warning("answering without %s: %s: %s", leg.name, type(error).__name__, error)
             return None
 
 
-def _scored(hits: Sequence[Hit]) -> list[tuple[float, RankableChunk]]:
+def _scored(hits: Sequence[Hit]) -> list[ScoredChunk]:
     return [(hit.score, _chunk(hit)) for hit in hits]
 
 
-def _chunk(hit: Hit) -> RankableChunk:
-    """Return the fields of a hit that ranking reads, with a text hash and an id if the hit has none."""
+def _chunk(hit: Hit) -> Hit:
+    """Return a hit with a text hash and an id if it has none."""
     text_hash = hit.text_hash or hashlib.sha256(hit.text.encode(errors="replace")).hexdigest()
-    return RankableChunk.of(replace(hit, text_hash=text_hash, chunk_id=hit.chunk_id or f"{hit.source} {text_hash}"))
+    return replace(hit, text_hash=text_hash, chunk_id=hit.chunk_id or f"{hit.source} {text_hash}")
 
 
 def as_retriever(given: AsyncRetriever | Leg | Sequence[Leg]) -> AsyncRetriever:

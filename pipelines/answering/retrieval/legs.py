@@ -54,7 +54,7 @@ class SearchTrace:
 
 
 class LegCalls:
-    """Runs the calls of all legs of one question concurrently in `threads`, with a common `timeout_s`."""
+    """Runs calls of one question concurrently in `threads`, with a common `timeout_s`."""
 
     def __init__(self, threads: Executor, trace: SearchTrace, timeout_s: float | None) -> None:
         self._threads, self._trace = threads, trace

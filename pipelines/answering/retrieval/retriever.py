@@ -35,8 +35,7 @@ from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import EmbeddingModel, Hit, Index
 from pipelines.store import NoSuchIndex, Place, Store, StoreUnavailable, is_copy
 
-# Threads for retrievals, as many for their legs, and as many for models, whose endpoint may hang. Further questions
-# queue.
+# Threads for retrievals, and as many for models, whose endpoint may hang. Further questions queue.
 THREADS = 32
 
 log = logging.getLogger(__name__)
@@ -65,7 +64,6 @@ class Retriever:
         self._words = settings.fusion.uses(BM25)
         self._indexes = LiveIndexes(store, load_embedder, lexical, collection, settings.patience_s, self._words)
         self._calls = ThreadPoolExecutor(THREADS, "raydex-retrieve")
-        self._legs = ThreadPoolExecutor(THREADS, "raydex-leg")
         self._embeds = ThreadPoolExecutor(THREADS, "raydex-embed")
         self._searcher = self._make_searcher(settings)
         self._alone = {leg: self._make_searcher(_only(leg, settings)) for leg in (VECTOR, BM25)}
@@ -82,12 +80,12 @@ class Retriever:
         return cls(store, load_embedder, lexical, collection=collection, settings=settings)
 
     def _make_searcher(self, settings: RetrievalSettings) -> Searcher:
-        return Searcher(self._store, self._indexes, (self._legs, self._embeds), settings)
+        return Searcher(self._store, self._indexes, self._embeds, settings)
 
     def close(self) -> None:
         """Cancel all preparations. The caller closes the store and the embedders."""
         self._indexes.close()
-        for threads in (self._calls, self._legs, self._embeds):
+        for threads in (self._calls, self._embeds):
             threads.shutdown(wait=False, cancel_futures=True)
 
     # -- readiness

@@ -4,7 +4,7 @@ A leg that fails or times out is left out and recorded. This module doesn't know
 prepared.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -27,13 +27,12 @@ from pipelines.answering.retrieval.ranking.prior import (
     version_prior,
 )
 from pipelines.answering.retrieval.ranking.sides import SIDE_DEPTH, compared, put_sides
-from pipelines.answering.retrieval.ranking.texts import LEARNED, rank
+from pipelines.answering.retrieval.ranking.texts import LEARNED, rank, with_odds
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.lexical import Matches, other_words
 from pipelines.lexical.english import is_english
 from pipelines.records import Hit, Index
 from pipelines.store import Store
-from pipelines.store.chunks import RankableChunk
 from pipelines.store.indexes import IndexSnapshot, ScoredChunk, SearchResult
 from pipelines.text.detection import find_language, is_foreign, same_language
 
@@ -59,11 +58,9 @@ class _LegResults:
 
 
 class Searcher:
-    """Searches an index with all legs; `threads` are the executors of the legs and of the embedding model."""
+    """Searches an index with all legs; `threads` are those of the embedding model."""
 
-    def __init__(
-        self, store: Store, indexes: LiveIndexes, threads: tuple[Executor, Executor], settings: RetrievalSettings
-    ) -> None:
+    def __init__(self, store: Store, indexes: LiveIndexes, threads: Executor, settings: RetrievalSettings) -> None:
         self._store, self._indexes, self._threads, self._settings = store, indexes, threads, settings
         self._fusion = settings.fusion
 
@@ -109,7 +106,7 @@ class Searcher:
         trace: SearchTrace,
         remembered: Index | None,
     ) -> tuple[SearchResult, Sequence[Hit]]:
-        """Search one snapshot, fuse the hits and read the texts of the best ones."""
+        """Search one snapshot, fuse what was found, and rank the texts."""
         found = trace.run("search", lambda: self._find(search, results, chunks))
         if remembered:
             self._indexes.check_live(remembered, search.collection, found.live)
@@ -121,31 +118,28 @@ class Searcher:
         of_pages = both_priors(place_prior(search), boost_prior(index.rules.get("boosts", {})))
         of_question = question_prior(search, lists)
         prior = both_priors(of_pages, of_question)
-        kept = trace.run("fuse", lambda: self._fuse(search, lists, prior))
-        ids = [one.chunk_id for one in kept] + [name for side in results.sides.values() for name, _ in side]
-        texts = trace.run("texts", lambda: chunks.hits(ids))
-        kept = [one for one in kept if one.chunk_id in texts]
-        hits = [one.to_hit(texts[one.chunk_id]) for one in kept]
-        if self._orders(search):
-            weights = self._fusion.prior(search.queries, of_pages), of_question
-            hits = trace.run("rank", lambda: self._by_texts(search, hits, [one.chunk for one in kept], *weights))
-            hits = put_sides(hits, results.sides, texts, search.k)
-        return found, hits
+        texts = trace.run("fuse", lambda: self._fuse(search, lists, prior))
+        if not self._orders(search):
+            return found, [text.to_hit(text.chunk) for text in texts]
+        weights = self._fusion.prior(search.queries, of_pages), of_question
+        ranked = trace.run("rank", lambda: self._by_texts(search, texts, *weights))
+        return found, put_sides(ranked, results.sides, found.by_id, search.k)
 
-    def _by_texts(
-        self, search: Search, hits: Sequence[Hit], chunks: Sequence[RankableChunk], of_pages: Prior, of_question: Prior
-    ) -> list[Hit]:
-        """Return the best hits by their texts; the best one in any language stays among them."""
+    def _by_texts(self, search: Search, texts: Sequence[FusedText], of_pages: Prior, of_question: Prior) -> list[Hit]:
+        """Return the hits of the best texts; the best one in any language stays among them."""
 
-        def best(k: int, prior: Prior) -> list[Hit]:
-            return rank(search.queries[0], hits, list(map(prior, chunks)), k, spread=self._fusion.pages_first)
+        def best(k: int, prior: Prior) -> list[tuple[FusedText, float]]:
+            priors = [prior(text.chunk) for text in texts]
+            return rank(search.queries[0], texts, priors, k, spread=self._fusion.pages_first)
 
         if of_question is no_prior:
-            return best(search.k, of_pages)
-        ranked = best(len(hits), both_priors(of_pages, of_question))
-        first = {hit.chunk_id for hit in best(1, of_pages)}
-        pushed_out = [hit for hit in ranked[search.k :] if search.k > 1 and hit.chunk_id in first]
-        return [*ranked[: search.k - len(pushed_out)], *pushed_out]
+            kept = best(search.k, of_pages)
+        else:
+            ranked = best(len(texts), both_priors(of_pages, of_question))
+            first = {text.chunk_id for text, _ in best(1, of_pages)}
+            pushed_out = [one for one in ranked[search.k :] if search.k > 1 and one[0].chunk_id in first]
+            kept = [*ranked[: search.k - len(pushed_out)], *pushed_out]
+        return [with_odds(text.to_hit(text.chunk), odds) for text, odds in kept]
 
     def _orders(self, search: Search) -> bool:
         """Return whether the texts decide the order, which they don't for a question about the open page."""
@@ -158,35 +152,37 @@ class Searcher:
         return fused[: self._depth(search) if self._orders(search) else search.k]
 
     def _run_legs(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _LegResults:
-        """Run every query on every leg, concurrently."""
-        depth, timeout_s = self._depth(search), self._settings.timeout_s
+        """Run every query on every leg: the model in its own threads, and meanwhile BM25 in this one."""
+        timeout_s = self._settings.timeout_s
         limit = None if timeout_s is None else self._settings.patience_s + timeout_s
-        calls, embeds = (LegCalls(threads, trace, limit) for threads in self._threads)
+        model = LegCalls(self._threads, trace, limit)
 
-        def start(leg: str, step: str, call: Callable[[str], T], otherwise: T) -> Callable[[], list[T]]:
-            queries = search.queries if self._fusion.uses(leg) else ()
-            return (embeds if leg == VECTOR else calls).start(leg, step, call, queries, otherwise)
+        def words(step: str, query: str) -> Matches:
+            return trace.run_leg(BM25, step, lambda: self._find_words(query, search, live, index, trace), NO_MATCHES)
 
-        def words(query: str) -> Matches:
-            self._follow(live, index, trace)
-            ready = live.lexical.revision is not None
-            also = other_words(query, index.rules.get("synonyms", ()))
-            return live.lexical.search(query, depth, search.filters, also) if ready else NO_MATCHES
-
-        matches = start(BM25, "bm25", words, NO_MATCHES)
-        sides = compared(search.queries[0]) if self._orders(search) and self._fusion.uses(BM25) else ()
-        of_sides = calls.start(BM25, "sides", words, sides, NO_MATCHES)
-        vectors = start(VECTOR, "embed", lambda query: _checked(live.model.embed_query(query), live), None)
+        asked = search.queries if self._fusion.uses(VECTOR) else ()
+        vectors = model.start(VECTOR, "embed", lambda query: _checked(live.model.embed_query(query), live), asked, None)
         passages = [search.passage] if search.passage and self._fusion.uses(VECTOR) else []
-        passage = embeds.start(HYDE, "embed_passage", lambda text: _embed_passage(text, live), passages, None)
-        found = _LegResults(vectors(), matches())
-        by_side = {side: matches.scores[:SIDE_DEPTH] for side, matches in zip(sides, of_sides(), strict=True)}
-        return replace(found, imagined=_mean(*found.vectors[:1], *passage()), sides=by_side)
+        passage = model.start(HYDE, "embed_passage", lambda text: _embed_passage(text, live), passages, None)
+        matches = [words("bm25", query) for query in search.queries] if self._fusion.uses(BM25) else []
+        sides = compared(search.queries[0]) if self._orders(search) and self._fusion.uses(BM25) else ()
+        by_side = {side: words("sides", side).scores[:SIDE_DEPTH] for side in sides}
+        found = vectors()
+        return _LegResults(found, matches, _mean(*found[:1], *passage()), by_side)
+
+    def _find_words(self, query: str, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Matches:
+        """Find the chunks with words of a query by BM25; none before the first sync."""
+        self._follow(live, index, trace)
+        if live.lexical.revision is None:
+            return NO_MATCHES
+        also = other_words(query, index.rules.get("synonyms", ()))
+        return live.lexical.search(query, self._depth(search), search.filters, also)
 
     def _find(self, search: Search, results: _LegResults, chunks: IndexSnapshot) -> SearchResult:
         """Find the nearest chunks to every vector, and every chunk that a leg or the previous turn named."""
         vectors = [vector for vector in (*results.vectors, results.imagined) if vector is not None]
-        found = [name for matches in results.words for name, _ in matches.scores]
+        lists = [*(matches.scores for matches in results.words), *results.sides.values()]
+        found = [name for scores in lists for name, _ in scores]
         ids = list(dict.fromkeys([*found, *self._previous(search)]))
         named = self._indexes.named(search.collection)
         return chunks.search(vectors, ids, self._depth(search), search.filters, collection=named)

@@ -160,6 +160,8 @@ class Database:
         return self._while_away(lambda: self._despite_conflicts(work))
 
     def _while_away(self, work: Callable[[], T]) -> T:
+        if not self._retry_s:
+            return work()
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(is_worth_waiting),
             stop=tenacity.stop_after_delay(self._retry_s),

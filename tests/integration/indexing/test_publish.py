@@ -184,7 +184,7 @@ class Readers:
         """Return all chunks, each looked up after the search: a publish in between is invisible."""
         found = chunks.search([self.vector], [], 500)
         ids = [chunk.chunk_id for _, chunk in found.nearest[0]]
-        hits = chunks.hits(ids)
+        hits = chunks.search([], ids, 500).by_id
         return found.revision, [hits[name] for name in ids]
 
     def _check(self, index: int, revision: int, texts: list[str]) -> None:
@@ -383,7 +383,7 @@ def test_page_that_takes_too_long_costs_only_itself(store, workshop):
         with psycopg.connect(store.url) as other, pytest.raises(psycopg.errors.QueryCanceled):
             other.execute(sql.SQL("lock table {} in access exclusive mode").format(chunk_table(index.id)))
             chunks.page(hit.url)
-        return chunks.hits([hit.chunk_id])
+        return chunks.search([], [hit.chunk_id], 5).by_id
 
     assert store.read_index(index, read, 0.2) == {hit.chunk_id: hit}
 

@@ -16,6 +16,7 @@ from kit.api import wait_for
 from kit.databases import end_sessions
 from kit.plain_fusion import fuse_plainly
 from kit.workshop import BASE, Workshop, fetched, nearest_hits, search_index, small_site
+from psycopg import sql
 from psycopg.rows import tuple_row
 
 from pipelines.answering.retrieval.ranking.fusion import Fusion, spread_pages
@@ -36,6 +37,7 @@ from pipelines.store import (
     UnusableDatabase,
     choose_vector_type,
 )
+from pipelines.store.chunks import chunk_table
 from pipelines.store.database.connection import autocommit
 from serve.api.errors import failure_of
 
@@ -552,7 +554,7 @@ def test_hits_and_scans_keep_the_first_state_read_despite_publishes(store, works
         found = chunks.search([vector], [], 50)
         assert workshop.reindex(site | {"p00": {"s0": "Another text."}}).in_place
         assert not workshop.reindex(rewritten).in_place
-        return found, chunks.hits([chunk.chunk_id for _, chunk in found.nearest[0]])
+        return found, chunks.search([], [chunk.chunk_id for _, chunk in found.nearest[0]], 5).by_id
 
     found, hits = store.read_index(index, read)
     assert len(hits) == len(found.nearest[0]) == 18 and found.revision == 1
@@ -560,6 +562,19 @@ def test_hits_and_scans_keep_the_first_state_read_despite_publishes(store, works
     with store.scan_chunks(workshop.live().id) as (_, scanned):
         workshop.reindex(rewritten | {"p00": {"s0": "Once more."}})
         assert {hit.text for hit in scanned} == {f"Another text of {path}." for path in site}
+
+
+def test_chunk_is_read_once_a_revision(store, workshop):
+    workshop.reindex(small_site(3))
+    vector, index = workshop.embedder.embed_query("part 1 on page 2"), workshop.live()
+    before = nearest_hits(store, index, vector, 50)
+    with psycopg.connect(store.url) as connection:
+        connection.execute(sql.SQL("update {} set title = 'Renamed'").format(chunk_table(index.id)))
+    assert nearest_hits(store, index, vector, 50) == before
+    workshop.reindex(small_site(3) | {"p99": {"s0": "Another text."}})
+    after = nearest_hits(store, workshop.live(), vector, 50)
+    assert workshop.live().id == index.id and {hit.title for hit in after if hit in before} == set()
+    assert "Renamed" in {hit.title for hit in after}
 
 
 def test_hits_equal_those_of_the_plain_method(store, workshop, tmp_path):

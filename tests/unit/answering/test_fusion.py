@@ -14,7 +14,6 @@ from pipelines.answering.retrieval.ranking import fusion
 from pipelines.answering.retrieval.ranking.fusion import FusedText, Fusion, RankedList, spread_pages, take_diverse
 from pipelines.answering.retrieval.ranking.prior import no_prior
 from pipelines.records import Hit
-from pipelines.store.chunks import RankableChunk
 
 K = 60  # the published constant
 
@@ -24,7 +23,7 @@ def make_hit(name: str, score: float, text: str | None = None) -> Hit:
 
 
 def ranked(leg: str, hits: Sequence[Hit], weight: float = 1.0) -> RankedList:
-    return RankedList(leg, [(hit.score, RankableChunk.of(hit)) for hit in hits], weight)
+    return RankedList(leg, [(hit.score, hit) for hit in hits], weight)
 
 
 def leg(name: str, *names: str, weight: float = 1.0) -> RankedList:
@@ -83,7 +82,7 @@ def test_order_of_legs_and_hits_does_not_matter(given_legs: list[RankedList], se
 def test_fusion_equals_the_plain_formula(given_legs: list[RankedList], weight: float, rare: str) -> None:
     """Compare hits, scores, order, ties and equal texts, with a prior and a preference."""
 
-    def weigh(chunk: RankableChunk | Hit) -> float:
+    def weigh(chunk: Hit) -> float:
         return weight if chunk.url.endswith(rare) else 1.0
 
     def hits_of(one: RankedList) -> list[Hit]:

@@ -1,12 +1,13 @@
 """A question prefers pages in its own language, and also finds pages that exist only in another one."""
 
+from dataclasses import replace
+
 import pytest
 from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.ranking.prior import OTHER_LANGUAGE, language_prior, no_prior
 from pipelines.records import Filters, Hit
-from pipelines.store.chunks import RankableChunk
 from pipelines.text.detection import may_be_asked_in
 
 # Translations contain the names and the code of the page, and few other words here, so they are its nearest by words.
@@ -20,7 +21,6 @@ HITS = [
         ("sql", "en", "Query a database with the plugin for SQL."),
     )
 ]
-CHUNKS = [RankableChunk.of(hit) for hit in HITS]
 
 
 def with_unrelated(pages: int) -> list[Hit]:
@@ -70,14 +70,19 @@ def test_version_filter_keeps_the_language_preference(engine: QueryEngine, page:
 def test_nothing_changes_without_a_page_in_the_question_language(engine: QueryEngine, question: str) -> None:
     hits = engine.search(question).hits
     assert hits and hits == engine.search(question, filters=Filters()).hits
-    assert language_prior("de", CHUNKS) is language_prior("und", CHUNKS) is language_prior("", CHUNKS) is no_prior
+    assert language_prior("de", HITS) is language_prior("und", HITS) is language_prior("", HITS) is no_prior
+
+
+def test_pages_in_one_language_are_weighed_alike() -> None:
+    unknown = replace(HITS[0], language="")
+    assert language_prior("en", [HITS[0], HITS[3], unknown]) is no_prior
 
 
 def test_pages_of_unknown_language_are_neither_preferred_nor_demoted() -> None:
-    unknown = CHUNKS[0]._replace(language="")
-    assert language_prior("es", [unknown, *CHUNKS[:2]]) is no_prior
-    prior = language_prior("es", [unknown, *CHUNKS])
-    assert [prior(chunk) for chunk in (unknown, *CHUNKS)] == [1.0, OTHER_LANGUAGE, OTHER_LANGUAGE, 1.0, OTHER_LANGUAGE]
+    unknown = replace(HITS[0], language="")
+    assert language_prior("es", [unknown, *HITS[:2]]) is no_prior
+    prior = language_prior("es", [unknown, *HITS])
+    assert [prior(chunk) for chunk in (unknown, *HITS)] == [1.0, OTHER_LANGUAGE, OTHER_LANGUAGE, 1.0, OTHER_LANGUAGE]
 
 
 @pytest.mark.parametrize("store", [with_unrelated(1), with_unrelated(4), with_unrelated(40)], indirect=True)

@@ -9,7 +9,6 @@ from pipelines.answering.retrieval.one_page import fragment_of, page_first, page
 from pipelines.answering.retrieval.ranking.prior import OTHER_VERSION, version_prior
 from pipelines.records import Filters
 from pipelines.store import Place, StoreUnavailable
-from pipelines.store.chunks import RankableChunk
 
 PLACE = Place("https://d.test/load", "4.2. Loading Data", heading="read_csv")
 
@@ -91,11 +90,11 @@ def test_hits_of_the_page_come_first_with_one_slot_for_others() -> None:
 def test_version_and_language_of_the_page_are_preferred() -> None:
     prior = version_prior("2", "en")
     hit = make_hit("https://d.test/a", "x", version="2", language="en-US")
-    assert prior(RankableChunk.of(hit)) == 1.0
-    assert prior(RankableChunk.of(make_hit("https://d.test/a", "x", version="1", language="en"))) == OTHER_VERSION
-    assert prior(RankableChunk.of(make_hit("https://d.test/a", "x", version="2", language="de"))) == OTHER_VERSION
-    assert prior(RankableChunk.of(make_hit("https://d.test/a", "x", version="2"))) == 1.0
-    assert version_prior(None, "")(RankableChunk.of(make_hit("https://d.test/a", "x", language="de"))) == 1.0
+    assert prior(hit) == 1.0
+    assert prior(make_hit("https://d.test/a", "x", version="1", language="en")) == OTHER_VERSION
+    assert prior(make_hit("https://d.test/a", "x", version="2", language="de")) == OTHER_VERSION
+    assert prior(make_hit("https://d.test/a", "x", version="2")) == 1.0
+    assert version_prior(None, "")(make_hit("https://d.test/a", "x", language="de")) == 1.0
 
 
 # ---------------------------------------------------------------------------------------------- in the engine

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from kit.answering import make_hit
 
-from pipelines.answering.retrieval.ranking.texts import LEARNED, NAMES, features, rank
+from pipelines.answering.retrieval.ranking.texts import LEARNED, NAMES, features, rank, with_odds
 from pipelines.records import Hit
 
 QUESTION = "How do I limit the memory of a worker?"
@@ -40,14 +40,15 @@ def test_text_with_the_words_of_the_question_comes_first() -> None:
     first = hit("a", f"Workers are described elsewhere {LONG}", 0.03)
     second = hit("b", f"The memory of a worker is limited by a setting {LONG}", 0.029)
     ranked = rank(QUESTION, [first, second], [1.0, 1.0], 2)
-    assert [one.url for one in ranked] == [second.url, first.url]
-    assert ranked[0].score > ranked[1].score and ranked[0].score_kind == LEARNED
+    assert [one.url for one, _ in ranked] == [second.url, first.url]
+    (best, odds), (_, less) = ranked
+    assert odds > less and with_odds(best, odds).scores == {**second.scores, LEARNED: odds}
 
 
 def test_prior_moves_a_hit_and_a_prior_of_1_does_not() -> None:
     hits = [hit("a", f"limit the memory of a worker {LONG}"), hit("b", f"limit the memory of a worker, too {LONG}")]
-    assert [one.url for one in rank(QUESTION, hits, [1.0, 1.0], 2)] == [hits[0].url, hits[1].url]
-    assert [one.url for one in rank(QUESTION, hits, [0.02, 1.0], 2)] == [hits[1].url, hits[0].url]
+    assert [one.url for one, _ in rank(QUESTION, hits, [1.0, 1.0], 2)] == [hits[0].url, hits[1].url]
+    assert [one.url for one, _ in rank(QUESTION, hits, [0.02, 1.0], 2)] == [hits[1].url, hits[0].url]
 
 
 def test_second_hit_of_a_page_is_demoted_but_stays_above_much_worse_ones() -> None:
@@ -55,14 +56,14 @@ def test_second_hit_of_a_page_is_demoted_but_stays_above_much_worse_ones() -> No
     near = hit("b", f"limit the memory of a worker {LONG}", 0.029, cosine=0.49)
     far = hit("c", f"nothing of it {LONG}", 0.01, cosine=0.1)
     hits = [best, other, near, far]
-    assert [one.url[-1] for one in rank(QUESTION, hits, [1.0] * 4, 4)] == ["a", "b", "a", "c"]
-    assert [one.url[-1] for one in rank(QUESTION, hits, [1.0] * 4, 4, spread=False)] == ["a", "a", "b", "c"]
+    assert [one.url[-1] for one, _ in rank(QUESTION, hits, [1.0] * 4, 4)] == ["a", "b", "a", "c"]
+    assert [one.url[-1] for one, _ in rank(QUESTION, hits, [1.0] * 4, 4, spread=False)] == ["a", "a", "b", "c"]
 
 
 def test_a_further_section_of_a_page_comes_before_a_clearly_worse_page() -> None:
     best, other = (hit("a", f"limit the memory of a worker {LONG} {n}", ordinal=n) for n in (1, 2))
     worse = hit("b", f"limit the memory of a worker {LONG}", cosine=0.33)
-    assert [one.url[-1] for one in rank(QUESTION, [best, worse, other], [1.0] * 3, 3)] == ["a", "a", "b"]
+    assert [one.url[-1] for one, _ in rank(QUESTION, [best, worse, other], [1.0] * 3, 3)] == ["a", "a", "b"]
 
 
 def test_hits_without_vectors_words_or_texts_are_ranked_too() -> None:

@@ -26,10 +26,10 @@ def test_only_a_comparison_has_sides(question: str, sides: tuple[str, ...]) -> N
 
 
 def test_best_fitting_text_of_a_side_is_chosen_among_texts_with_its_words() -> None:
-    texts = {hit.chunk_id: hit for hit in (*OTHERS, REBASE)}
-    found = [(name, 9.0 - n) for n, name in enumerate(["gone", *texts])]
-    (best,) = best_of_side("rebase commits", found, texts)
-    assert best.source == REBASE.source and best.ranks == {"bm25": 6}
+    chunks = {hit.chunk_id: hit for hit in (*OTHERS, REBASE)}
+    found = [(name, 9.0 - n) for n, name in enumerate(["gone", *chunks])]
+    (best,) = best_of_side("rebase commits", found, chunks)
+    assert best.chunk.source == REBASE.source and best.ranks == {"bm25": 6}
     assert best_of_side("rebase", [], {}) == []
 
 

@@ -13,7 +13,6 @@ from pipelines.answering.retrieval.legs import BM25, LEGS, VECTOR
 from pipelines.answering.retrieval.one_page import PageItemT
 from pipelines.answering.retrieval.ranking.prior import Prior, both_priors, no_prior, reference_prior
 from pipelines.records import Hit
-from pipelines.store.chunks import RankableChunk
 from pipelines.store.indexes import ScoredChunk
 
 RRF, RELATIVE_SCORE, INSERT = "rrf", "relative_score", "insert"
@@ -36,14 +35,14 @@ class FusedText:
     `rank` and `preference` belong to `chunk`; `places` has all chunks with the text.
     """
 
-    chunk: RankableChunk
+    chunk: Hit
     rank: int
     preference: float
     kind: str = RRF
     score: float = 0.0
     ranks: dict[str, int] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
-    places: list[RankableChunk] = field(default_factory=list)
+    places: list[Hit] = field(default_factory=list)
 
     @property
     def chunk_id(self) -> str:
@@ -54,8 +53,20 @@ class FusedText:
         return self.chunk.url
 
     @property
+    def title(self) -> str:
+        return self.chunk.title
+
+    @property
+    def headings(self) -> Sequence[str]:
+        return self.chunk.headings
+
+    @property
     def ordinal(self) -> int:
         return self.chunk.ordinal
+
+    @property
+    def text(self) -> str:
+        return self.chunk.text
 
     def add(self, leg: str, rank: int, scored: Sequence[ScoredChunk], share: float, preference: float) -> None:
         """Add a leg's chunks of the text, best first; `share` is added to the score.

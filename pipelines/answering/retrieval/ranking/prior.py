@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 
-from pipelines.store.chunks import RankableChunk
+from pipelines.records import Hit
 from pipelines.text.detection import may_be_asked_in, same_language
 
-Prior = Callable[[RankableChunk], float]
+Prior = Callable[[Hit], float]
 
 # `ray.data.Dataset.map`, `std::vector`, `os.path.join()`: the whole title of a page that a documentation generator
 # makes for one object (Sphinx autosummary, rustdoc, Doxygen, …).
@@ -29,7 +29,7 @@ OTHER_VERSION = 0.02
 OTHER_LANGUAGE = 0.3
 
 
-def no_prior(_: RankableChunk) -> float:
+def no_prior(_: Hit) -> float:
     """Weigh every chunk equally."""
     return 1.0
 
@@ -37,7 +37,7 @@ def no_prior(_: RankableChunk) -> float:
 def version_prior(version: str | None, language: str) -> Prior:
     """Return a prior that prefers chunks of one version (None: without a version) and one language ("": any)."""
 
-    def prior(chunk: RankableChunk) -> float:
+    def prior(chunk: Hit) -> float:
         own = not language or not chunk.language or same_language(chunk.language, language)
         other = chunk.version != version or not own
         return OTHER_VERSION if other else 1.0
@@ -45,19 +45,18 @@ def version_prior(version: str | None, language: str) -> Prior:
     return prior
 
 
-def language_prior(asked_in: str, found: Iterable[RankableChunk]) -> Prior:
+def language_prior(asked_in: str, found: Iterable[Hit]) -> Prior:
     """Return a prior that prefers chunks in the question's language ("" and "und": unknown).
 
     If no chunk in `found` has that language, none is preferred, not even one whose language is unknown.
     """
-    if asked_in in ("", "und") or not any(may_be_asked_in(asked_in, chunk.language) for chunk in found):
+    if asked_in in ("", "und"):
         return no_prior
-
-    def prior(chunk: RankableChunk) -> float:
-        own = not chunk.language or may_be_asked_in(asked_in, chunk.language)
-        return 1.0 if own else OTHER_LANGUAGE
-
-    return prior
+    languages = {chunk.language for chunk in found}
+    own = {language for language in languages if may_be_asked_in(asked_in, language)}
+    if not own or own | {""} >= languages:
+        return no_prior
+    return lambda chunk: 1.0 if not chunk.language or chunk.language in own else OTHER_LANGUAGE
 
 
 def boost_prior(boosts: Mapping[str, float]) -> Prior:
@@ -65,7 +64,7 @@ def boost_prior(boosts: Mapping[str, float]) -> Prior:
     if not boosts:
         return no_prior
 
-    def prior(chunk: RankableChunk) -> float:
+    def prior(chunk: Hit) -> float:
         return math.prod(weight for pattern, weight in boosts.items() if re.search(pattern, chunk.source))
 
     return prior
@@ -88,8 +87,8 @@ def reference_prior(queries: Collection[str], weight: float) -> Prior:
         return no_prior
     words = {word for query in queries for word in _WORD.findall(query.lower())}
 
-    def prior(chunk: RankableChunk) -> float:
-        last = object_name(_SITE.sub("", chunk.title) if chunk.heading is None else chunk.heading)
+    def prior(chunk: Hit) -> float:
+        last = object_name(chunk.headings[0] if chunk.headings else _SITE.sub("", chunk.title))
         return weight if last and last not in words else 1.0
 
     return prior

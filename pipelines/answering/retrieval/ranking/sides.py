@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipelines.answering.retrieval.legs import BM25, ScoredIds
+from pipelines.answering.retrieval.ranking.fusion import FusedText
 from pipelines.answering.retrieval.ranking.texts import LEARNED, rank
 from pipelines.records import Hit
 from pipelines.text.phrases import read_phrases
@@ -23,20 +24,20 @@ def compared(question: str) -> tuple[str, ...]:
     return tuple(side.strip() for side in found.groups() if side) if found else ()
 
 
-def put_sides(hits: Sequence[Hit], sides: Mapping[str, ScoredIds], texts: Mapping[str, Hit], k: int) -> list[Hit]:
+def put_sides(hits: Sequence[Hit], sides: Mapping[str, ScoredIds], chunks: Mapping[str, Hit], k: int) -> list[Hit]:
     """Return the `k` best hits, including the best BM25 hit for each side of a comparison."""
-    best = [hit for side, found in sides.items() for hit in best_of_side(side, found, texts)]
-    return with_sides(hits, best, k)
+    best = [text for side, found in sides.items() for text in best_of_side(side, found, chunks)]
+    return with_sides(hits, [text.to_hit(text.chunk) for text in best], k)
 
 
-def best_of_side(side: str, found: ScoredIds, texts: Mapping[str, Hit]) -> list[Hit]:
-    """Return the hit in `found`, from BM25, whose text fits `side` best; empty if there is none."""
-    hits = [
-        replace(texts[name], score=1 / (_PLACES + n), ranks={BM25: n}, scores={BM25: score})
+def best_of_side(side: str, found: ScoredIds, chunks: Mapping[str, Hit]) -> list[FusedText]:
+    """Return the chunk in `found`, from BM25, whose text fits `side` best; empty if there is none."""
+    texts = [
+        FusedText(chunk, n, 1.0, score=1 / (_PLACES + n), ranks={BM25: n}, scores={BM25: score})
         for n, (name, score) in enumerate(found, start=1)
-        if name in texts
+        if (chunk := chunks.get(name))
     ]
-    return rank(side, hits, [1.0] * len(hits), 1)
+    return [best for best, _ in rank(side, texts, [1.0] * len(texts), 1)]
 
 
 def with_sides(hits: Sequence[Hit], sides: Sequence[Hit], k: int) -> list[Hit]:
@@ -47,7 +48,11 @@ def with_sides(hits: Sequence[Hit], sides: Sequence[Hit], k: int) -> list[Hit]:
     first, shown = hits[:1], {hit.source for hit in hits[:3]}
     new = {
         side.source: replace(
-            side, score=best.score, scores={**side.scores, LEARNED: best.score}, sources=(side.source,)
+            side,
+            score=best.score,
+            score_kind=best.score_kind,
+            scores={leg: side.scores[leg] for leg in side.ranks} | {LEARNED: best.score},
+            sources=(side.source,),
         )
         for best in first
         for side in sides
