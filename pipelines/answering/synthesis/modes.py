@@ -6,10 +6,12 @@ answers. Every passage keeps its number in every call, so `[n]` means the same i
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
+from contextvars import copy_context
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.synthesis.base import DEFAULT_MODE, Synthesizer, Task, UnknownMode
@@ -23,6 +25,9 @@ from pipelines.records import FULL
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.languages import say
 
+T = TypeVar("T")
+
+_PACKING = ThreadPoolExecutor(1, "packing")
 # Separates the answers of the accumulating modes.
 SEPARATOR = "\n\n---\n\n"
 
@@ -44,11 +49,18 @@ class Mode(Synthesizer):
             raise ValueError(f"num_children is {num_children}; a tree needs at least 2, or None to fill the window")
         self.prompts, self.num_children, self.structured = prompts, num_children, structured
 
-    def contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        """Return the passages of each call, cut so that they fit."""
-        pieces = packer.pieces(self.to_pieces(task, packer))
-        groups = batches(pieces, 1) if self.one_by_one else packer.packs(pieces)
-        return [packer.context(group) for group in groups]
+    async def packed(
+        self, task: Task, session: LLMSession, *names: str, structured: bool = False
+    ) -> tuple[PromptPacker, list[str]]:
+        """Return the packer of the prompts `names`, and the passages of each call, cut so that they fit."""
+
+        def pack_all() -> tuple[PromptPacker, list[str]]:
+            packer = PromptPacker(task, session, self.prompts, *names, structured=structured)
+            pieces = packer.pieces(self.to_pieces(task, packer))
+            groups = batches(pieces, 1) if self.one_by_one else packer.packs(pieces)
+            return packer, [packer.context(group) for group in groups]
+
+        return await in_turn(pack_all)
 
     def to_pieces(self, task: Task, packer: PromptPacker) -> list[Piece]:
         """Return the task's passages for the model: shortened for a slow model, few but whole for the form `full`."""
@@ -95,9 +107,9 @@ class Compact(StreamingMode):
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         name = "full" if task.form == FULL and not self.prompts.is_own("qa") else "qa"
-        packer = PromptPacker(task, session, self.prompts, name, "refine")
+        packer, contexts = await self.packed(task, session, name, "refine")
         prompt = None
-        for context in self.contexts(packer, task):
+        for context in contexts:
             if prompt:
                 prompt = packer.prompt("refine", context, await session.complete(prompt))
             else:
@@ -106,9 +118,9 @@ class Compact(StreamingMode):
 
     async def _last_satisfying(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
         """Yield the answer of the last step that satisfies the question."""
-        packer = PromptPacker(task, session, self.prompts, "qa", "refine", structured=True)
+        packer, contexts = await self.packed(task, session, "qa", "refine", structured=True)
         answer = ""
-        for context in self.contexts(packer, task):
+        for context in contexts:
             prompt = packer.prompt("refine" if answer else "qa", context, answer)
             step = parse_step(await session.complete(prompt, schema=SCHEMA))
             answer = step.answer if step.satisfied else answer
@@ -150,8 +162,8 @@ class TreeSummarize(StreamingMode):
         self.one_by_one = bool(num_children)
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
-        packer = PromptPacker(task, session, self.prompts, "qa", "tree")
-        prompts = [packer.prompt("qa", context) for context in self.contexts(packer, task)]
+        packer, contexts = await self.packed(task, session, "qa", "tree")
+        prompts = [packer.prompt("qa", context) for context in contexts]
         while len(prompts) > 1:
             async with asked(session, prompts) as replies:
                 answers = [await reply for reply in replies]
@@ -166,9 +178,12 @@ class SimpleSummarize(StreamingMode):
     """Puts all passages into one call; the longest are cut to a common length, so that each gets a share."""
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
-        packer = PromptPacker(task, session, self.prompts, "qa")
-        pieces = packer.truncate(self.to_pieces(task, packer))
-        return packer.prompt("qa", packer.context(pieces)) if pieces else None
+        def pack_all() -> str | None:
+            packer = PromptPacker(task, session, self.prompts, "qa")
+            pieces = packer.truncate(self.to_pieces(task, packer))
+            return packer.prompt("qa", packer.context(pieces)) if pieces else None
+
+        return await in_turn(pack_all)
 
 
 class Generation(StreamingMode):
@@ -187,8 +202,8 @@ class CompactAccumulate(Mode):
     may_refuse = False
 
     async def stream(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
-        packer = PromptPacker(task, session, self.prompts, "qa")
-        prompts = [packer.prompt("qa", context) for context in self.contexts(packer, task)]
+        packer, contexts = await self.packed(task, session, "qa")
+        prompts = [packer.prompt("qa", context) for context in contexts]
         if not prompts:
             yield UNKNOWN
         async with asked(session, prompts) as replies:
@@ -246,6 +261,14 @@ def make_synthesizer(
     synthesizer = MODES[mode](prompts, num_children=num_children, structured=structured)
     synthesizer.llm = llm
     return synthesizer
+
+
+async def in_turn(work: Callable[[], T]) -> T:
+    """Run `work` in the thread that packs prompts, so that the event loop stays free.
+
+    All questions share one thread: with many threads at work, the event loop would wait for each of them.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_PACKING, copy_context().run, work)
 
 
 @asynccontextmanager

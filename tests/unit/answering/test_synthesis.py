@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import math
 import re
+import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -26,7 +27,7 @@ from pipelines.llm.errors import LLMFailed
 from pipelines.llm.pace import Pace
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import WindowTooSmall
-from pipelines.records import Message, Usage
+from pipelines.records import FULL, Message, Usage
 
 ENDING_IN_ONE = ("refine", "compact", "tree_summarize", "simple_summarize", "generation", "context_only")
 SHORT = Prompts(
@@ -512,3 +513,29 @@ def test_task_can_bring_its_own_templates_and_structure():
     assert synthesize(synthesizer_of(replace(task, structured=None), prompts=SHORT), task, QueuedModel("a")) == ["a"]
     with pytest.raises(TemplateError, match="'qa' lacks "):
         synthesizer_of(replace(task, templates={"qa": "{context}"}))
+
+
+@pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize", "accumulate"])
+def test_passages_are_packed_outside_the_event_loop(mode: str) -> None:
+    threads = set[str]()
+
+    def count(text: str) -> int:
+        if text.startswith("[1] "):  # passages, rather than a whole prompt
+            threads.add(threading.current_thread().name)
+        return by_words(text)
+
+    ask(mode, QueuedModel(window=2_000, count=count), task_of(*["sixty words " * 30] * 20))
+    assert threads and threading.main_thread().name not in threads
+
+
+def test_filling_a_prompt_counts_its_passages_few_times() -> None:
+    counted = 0
+
+    def count(text: str) -> int:
+        nonlocal counted
+        counted += len(text)
+        return by_words(text)
+
+    texts = [f"word{n} " * 200 for n in range(60)]
+    ask("compact", QueuedModel(window=30_000, count=count), task_of(*texts, form=FULL))
+    assert counted < 8 * sum(map(len, texts))  # 19 times if all are counted again for each one
