@@ -28,7 +28,7 @@ SKETCHED = 64  # sketches are saved in batches of this many pages
 MOST_CHILDREN = 8  # processes that read pages at once: each may take as much memory as one page needs
 # Default documents, and suffixes that servers add by themselves or that mark a Markdown version.
 _DEFAULT = re.compile(r"/(?:index|default|README)(?:\.(?:html?|xhtml|php|aspx?|jsp|mdx?))*\Z")
-_SUFFIX = re.compile(r"(?:\.(?:html?|mdx?))+\Z")
+_SUFFIX = re.compile(r"(?:\.(?:html?|mdx?)){1,4}\Z")
 
 SameText = Callable[[str, str], bool]  # whether the pages at two URLs have the same text
 

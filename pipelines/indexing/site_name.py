@@ -19,7 +19,7 @@ SAMPLE, SHARE, LEAST_PAGES = 24, 0.6, 3
 WHOLE = 0.9  # this share of those pages has a longer part in common: half of Django's end in "release notes — Django"
 KEPT = 256  # names of collections
 _TITLE = re.compile(r"<title\b[^<>]{0,200}>([^<]{1,500})</title", re.IGNORECASE)
-_BETWEEN = re.compile(r"\s+[-–—|·•»›:/]+\s+|:\s+|\s*[|»]\s*")
+_BETWEEN = re.compile(r"(?<!\s)\s++(?:[-–—|·•»›:/]++\s++|[|»]\s*+)|:\s++|[|»]\s*+")
 
 
 class SiteNames:

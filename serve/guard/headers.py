@@ -24,7 +24,7 @@ DEFAULTS = {
 # JSON is not a page: if shown as one, it may load and run nothing.
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'"
 NO_FRAMES, SELF = "'none'", "'self'"
-FRAME_ANCESTORS = re.compile(r";?\s*frame-ancestors [^;]*")
+FRAME_ANCESTORS = re.compile(r";?\s{0,9}frame-ancestors [^;]*+")
 
 
 def with_headers(send: Send, change: Callable[[MutableHeaders], None]) -> Send:

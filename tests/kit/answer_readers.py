@@ -19,7 +19,7 @@ import re
 import sys
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -485,10 +485,23 @@ def _compiled() -> Iterator[tuple[str, Any]]:
         except ImportError:  # an extra is not installed
             continue
         for name, value in sorted(names.items()):
-            named = value.items() if isinstance(value, dict) else [("", value)]
-            for key, one in named:
-                if isinstance(one, (re.Pattern, regex.Pattern)):
-                    yield f"{module}.{name}{f'.{key}' if key else ''}", one
+            if not name.startswith("__"):
+                yield from ((f"{module}.{name}{key}", one) for key, one in _patterns_in(value))
+
+
+def _patterns_in(value: object) -> Iterator[tuple[str, Any]]:
+    """Yield the patterns of a module's value with their keys: in mappings, sequences and fields of dataclasses too."""
+    if isinstance(value, (re.Pattern, regex.Pattern)):
+        yield "", value
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from _patterns_in({one.name: getattr(value, one.name, None) for one in fields(value)})
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            if isinstance(key, str):
+                yield from ((f".{key}{deeper}", found) for deeper, found in _patterns_in(one))
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for one in value:
+            yield from _patterns_in(one)
 
 
 def _inline() -> Iterator[tuple[str, Any]]:
@@ -500,9 +513,13 @@ def _inline() -> Iterator[tuple[str, Any]]:
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             function, first = call.func, call.args[0] if call.args else None
             is_re = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
-            if is_re and function.value.id in ("re", "regex") and isinstance(first, ast.Constant):
-                with contextlib.suppress(re.error):
-                    yield f"{module}:{call.lineno}", re.compile(str(first.value), re.MULTILINE)
+            if is_re and first and function.value.id in ("re", "regex") and function.attr in (*METHODS, "subn"):
+                # A pattern made of local values can't be evaluated here.
+                with contextlib.suppress(Exception):
+                    text = eval(ast.unparse(first), vars(importlib.import_module(module)))
+                    flags = re.MULTILINE if isinstance(first, ast.Constant) else re.MULTILINE | re.DOTALL
+                    if isinstance(text, str):
+                        yield f"{module}:{call.lineno}", re.compile(text, flags)
 
 
 METHODS = ("match", "fullmatch", "search", "sub", "split", "findall", "finditer")

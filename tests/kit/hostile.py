@@ -23,6 +23,7 @@ Reader = Callable[[str], object]
 
 LENGTHS = (2_000, 8_000, 32_000, 128_000)
 MOST_S, MOST_GROWTH = 1.0, 1.2  # at the greatest length; exponent of the length in the growth of the time
+PATTERN_GROWTH = 1.5  # of a pattern on a busy machine
 TELLING_S = 0.04  # growth of smaller times is noise
 TOLD_AT, TOLD_S = 8_000, 0.0005  # a faster reader does not read such a long text repeatedly: that takes milliseconds
 MOST_BYTES = 4 << 30  # of memory that a reader may use
@@ -439,14 +440,17 @@ def calls_of(read: Reader, text: str) -> int:
 
 
 def too_slow(read: Reader, shapes: Mapping[str, Shape], length: int, limit_s: float) -> list[str]:
-    """Return the shapes for which a pattern twice took `limit_s` CPU seconds. `re` checks for signals while it runs."""
+    """Return the shapes for which a pattern takes `limit_s` CPU seconds, and more than in proportion to the length.
+
+    `re` checks for signals while it runs.
+    """
 
     class Slow(Exception): ...
 
     def stop(*_: object) -> None:
         raise Slow
 
-    def is_slow(text: str) -> bool:
+    def is_slow(text: str, limit_s: float) -> bool:
         signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
         try:
             read(text)
@@ -456,9 +460,18 @@ def too_slow(read: Reader, shapes: Mapping[str, Shape], length: int, limit_s: fl
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         return False
 
+    def grows(shape: Shape) -> bool:
+        short, fourth = shape(length // 4), math.inf
+        for _ in range(3):
+            began = time.process_time()
+            if is_slow(short, limit_s):
+                return True
+            fourth = min(fourth, time.process_time() - began)
+        return is_slow(shape(length), max(limit_s, fourth * 4**PATTERN_GROWTH))
+
     before = signal.signal(signal.SIGVTALRM, stop)
     try:
-        return [title for title, shape in shapes.items() if is_slow(shape(length)) and is_slow(shape(length))]
+        return [title for title, shape in shapes.items() if is_slow(shape(length), limit_s) and grows(shape)]
     finally:
         signal.signal(signal.SIGVTALRM, before)
 

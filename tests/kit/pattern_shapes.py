@@ -14,6 +14,7 @@ from typing import Any
 from kit.hostile import Shape, repeated
 
 MOST = 40  # shapes per pattern
+SHORT = 2_000  # characters
 REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 FAILS = ("", "\x00", "\n")  # continuations: the end, a character that few patterns match, a line break
 
@@ -33,6 +34,14 @@ def shapes_of(pattern: Any) -> Mapping[str, Shape]:
             for end in FAILS:
                 found[f"{begin!r} + {unit!r} * n + {end!r}"] = repeated(unit, begin, end)
     return found
+
+
+def is_short(pattern: Any) -> bool:
+    """Return whether a pattern matches at most SHORT characters, so that no text makes it slow."""
+    try:
+        return bool(parser.parse(pattern.pattern, pattern.flags & 0x1FF).getwidth()[1] < SHORT)
+    except re.error:  # the syntax of `regex`
+        return False
 
 
 def _repeated(tree: Any, before: str) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ Kind = Literal["thanks", "goodbye", "greeting"]
 
 LONGEST = 200  # characters; a longer message is more than a courtesy
 MOST_CLAUSES = 3  # clauses of small talk on each side of a question: "Hi! Good morning. … Thanks a lot! Bye."
-_CLAUSE_END = re.compile(r"(?<=[,;:.!?…\n—–])\s*|\s+-+\s+")
+_CLAUSE_END = re.compile(r"(?<=[,;:.!?…\n—–])\s*+|(?<!\s)\s++-++\s++")
 _TABLE = read_table(__name__)
 _PHRASES = compile_phrases(_TABLE)
 

@@ -22,7 +22,7 @@ from pipelines.text.parsing import NotParsed, parse_json
 MAX_SITEMAPS = 500
 # A list of a site's pages that decompresses to more bytes is cut off here.
 MAX_LISTING = 20 << 20
-_INVENTORY = re.compile(r"^(.+?)\s+\S+:\S+\s+-?\d+\s+(\S*)\s", re.MULTILINE)
+_INVENTORY = re.compile(r"^(.*?\S)\s++[^\s:]++:\S++\s++-?\d++\s++(\S*+)\s", re.MULTILINE)
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 
 

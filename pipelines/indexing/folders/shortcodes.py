@@ -23,7 +23,7 @@ _TAG = re.compile(
 _PLACES = {"shortcode": "layouts/shortcodes/{}.html layouts/_shortcodes/{}.html", "include": "_includes/{}"}
 _VALUE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|(\S+))|\"([^\"]*)\"|'([^']*)'|(\S+)")
 _UNSEEN = re.compile(r"<!--.*?-->|\{\{-?/\*.*?\*/-?\}\}|<(svg|script|style|iframe)\b.*?</\1>", re.DOTALL)
-_ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}|\{%.*?%\}", re.DOTALL)
+_ACTION = re.compile(r"\{\{-?(.*?)-?\}\}|\{%.*?%\}", re.DOTALL)
 _NAMED = re.compile(r"(?:\.Get\s+\"?([\w-]+)\"?|include\.([\w-]+))(?:\s*\|\s*\w+)*")
 _WORDED = re.compile(r"(?:i18n|T)\s+\"([\w-]+)\"(?:\s*\|\s*\w+)*")
 
@@ -42,9 +42,10 @@ def shown(template: str, said: str) -> str | None:
 
     def fill(action: re.Match[str]) -> str:
         nonlocal whole
-        if named := _NAMED.fullmatch(action[1] or ""):
+        said = (action[1] or "").strip()
+        if named := _NAMED.fullmatch(said):
             return values.get(named[1] or named[2], "")
-        if worded := _WORDED.fullmatch(action[1] or ""):
+        if worded := _WORDED.fullmatch(said):
             return re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", worded[1]).lower()
         whole = False
         return ""
@@ -64,5 +65,5 @@ def _filled(path: str, find: Find, match: re.Match[str]) -> str:
 
 def _is_open(template: str) -> bool:
     """Return whether a template opens or closes elements that other tags close or open."""
-    tags = re.findall(r"<(/?)(\w+)[^<>]*?(/?)>", _UNSEEN.sub("", template))
+    tags = re.findall(r"<(/?)(\w++)[^<>]*?(/?)>", _UNSEEN.sub("", template))
     return sum(not end for close, _, end in tags if not close) != sum(bool(close) for close, _, _ in tags)

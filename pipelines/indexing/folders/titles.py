@@ -55,8 +55,8 @@ def title_of(text: str, entry: DocumentFormat) -> str:
         found = next(pairs, "")
     else:
         match = _MARKED[entry].search(_FRONT.sub("", text)) if entry in _MARKED else None
-        found = re.sub(r"\s*\{[^{}]*\}$", "", match[1]) if match else ""
-    return re.sub(r"[`*]|:[\w:]+:(?=`)|\s*<[^<>]+>", "", found).strip()
+        found = re.sub(r"(?<!\s)\s*+\{[^{}]*+\}$", "", match[1]) if match else ""
+    return re.sub(r"[`*]|:[\w:]{1,50}:(?=`)|(?<!\s)\s*+<[^<>]++>", "", found).strip()
 
 
 def _is_title(above: str, below: str) -> bool:

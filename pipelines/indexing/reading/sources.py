@@ -27,7 +27,7 @@ Read = Callable[[str], str | None]  # returns the text of a path, None if there 
 _LEVELS_UP = 6
 _INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx", "SUMMARY.md", "layout.tsx", "layout.jsx", "_meta.js")
 _INDEX = (r"(^|/)(?:_?index|readme)$", r"\1")
-_PAGE = r"\]\(\s*<?([^()<>#]+\.md)\b"
+_PAGE = r"\]\(\s*+<?([^()<>#]+\.md)\b"
 _REWRITE = re.compile(r"""["']([^"'\n]+)["']\s*:\s*["']([^"'\n]*)["']""")
 
 

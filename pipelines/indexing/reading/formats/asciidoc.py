@@ -164,7 +164,7 @@ class _Blocks:
         words = [word.strip() for word in style.split(",")]
         language = info or (words[1] if len(words) > 1 and "=" not in words[1] else "")
         text = dedent(re.sub(r"(?m)^\\(?=\w+::)", "", _CALLOUT.sub("", "\n".join(lines))))
-        text = self._filled(text) if re.search(r"subs=[^\]]*(?:attributes|normal)", style) else text
+        text = self._filled(text) if re.search(r"subs=[^\]]{0,200}(?:attributes|normal)", style) else text
         self._put([f"{_FENCE}{language}", *text.split("\n"), _FENCE])
 
     def _table(self, lines: list[str], style: str) -> None:

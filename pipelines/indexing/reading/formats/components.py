@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping
 from html import escape
 
-_ATTRIBUTE = re.compile(r"""([A-Za-z][\w-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`${}]*)["'`]\s*\})""")
+_ATTRIBUTE = re.compile(
+    r"""(?<![\w-])(?:[^\WA-Za-z]|-)*+([A-Za-z][\w-]*+)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`${}]*)["'`]\s*\})"""
+)
 _COMPONENT = re.compile(r"</?(?:[A-Z][\w.]*|[a-z]+-[\w-]+|sup(?=\s[^<>]*/>))((?:\s[^<>]*)?)/?>")
 # Attributes of components whose value readers see, and attributes with several words that they never see.
 _SHOWN = (

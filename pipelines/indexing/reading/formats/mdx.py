@@ -23,7 +23,7 @@ from pipelines.indexing.reading.formats.rules import (
 )
 
 _MODULE = re.compile(
-    r"(?:import\s+(?:[\"'{*]|[\w$]+\s*(?:,|\s+from\b))|export\s+(?:default|const|let|var|function|class|async|\{|\*))"
+    r"(?:import\s++(?:[\"'{*]|[\w$]++(?:\s*+,|\s++from\b))|export\s++(?:default|const|let|var|function|class|async|\{|\*))"
 )
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|(?=>))")
 _COMMENT_ID = re.compile(r"\{/\*\s*(#[\w:.-]+)\s*\*/\}")

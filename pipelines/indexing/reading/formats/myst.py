@@ -18,10 +18,10 @@ from mdit_py_plugins.myst_blocks import myst_block_plugin
 from pipelines.indexing.reading.formats.rules import push_paragraph
 from pipelines.text.phrases import read_names
 
-_DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*(?P<argument>.*)")
+_DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*+(?P<argument>.*)")
 _ROLE = re.compile(r"\{([\w:+-]{1,50})\}(`+)(?!`)(.{1,5000}?)(?<!`)\2(?!`)", re.DOTALL)
 _UNNAMED = re.compile(r"\[\]\(([^()<>\s]+)\)")  # a link without text, shown as the name of its target
-_TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
+_TITLED = re.compile(r"(.*?\S)\s*+<([^<>]++)>", re.DOTALL)
 _OPTIONS = re.compile(r"\A(?:[ \t]*---[ \t]*\n(?:.*\n)*?[ \t]*---[ \t]*(?:\n|\Z)|(?:[ \t]*:[\w-]+:.*(?:\n|\Z))*)")
 _NAMES = read_names(__name__)
 _FENCES = ("fence", "colon_fence")

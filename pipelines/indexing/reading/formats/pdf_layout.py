@@ -16,11 +16,11 @@ _EDGE = 3  # lines at the top and the bottom of a page that may be running heade
 _SLOT = 4.0  # points; lines on different pages within this distance have the same position
 _LEADERS = re.compile(r"(?:\s?[.·…_]){4,}\s*(?:\d+|[ivxlc]+)?$|(?:\s\.){3,}")
 _ENDS_IN_PAGE = re.compile(r".*\S\s+(?:\d{1,4}|[ivxlc]{1,7})$")
-_INDEX_ENTRY = re.compile(r".*,\s*\d{1,4}(?:\s*[-–]\s*\d{1,4})?(?:,\s*\d{1,4}(?:\s*[-–]\s*\d{1,4})?)*$|^[A-Z]$")
+_INDEX_ENTRY = re.compile(r".*,\s*+\d{1,4}(?:\s*+[-–]\s*+\d{1,4})?$|^[A-Z]$")
 _NUMBERS = re.compile(r"\d+|\b[ivxlcdm]+\b")
 _BULLET = re.compile(r"^(?:[•◦▪‣∙●○■□–—*-]|\(?(?:\d{1,2}|[a-z])[.)])\s")
 _CODE_SIGNS = re.compile(r"[{};=<>$#|&\\]|\w\(|->|::|--\w|^\s*(?:def|class|import|from|return|if|for|while|print)\b")
-_HYPHEN = re.compile(r"(\S*\w)[-\u00ad]$")
+_HYPHEN = re.compile(r"(?<!\S)(\S*\w)[-\u00ad]$")
 
 
 def without_running_lines(pages: Sequence[PageLines]) -> list[PageLines]:

@@ -23,7 +23,7 @@ _BOXES: dict[str, str] = _TABLE["boxes"]
 # Docutils knows some of these names.
 _OWN = frozenset((*_CHANGES, *_BOXES)).union(*(_NAMES[kind] for kind in ("silent", "code", "objects", "untitled")))
 
-_TITLED = re.compile(r"(?P<title>.+?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
+_TITLED = re.compile(r"(?P<title>.*?\S)\s*+<(?P<target>[^<>]++)>", re.DOTALL)
 
 
 class AnyOptions(dict[str, Any]):

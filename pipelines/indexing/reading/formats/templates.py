@@ -53,7 +53,7 @@ _ENDS = {
 }
 # The tags around text that Liquid leaves unchanged. A tag on its own line is removed with the line.
 _RAW = re.compile(r"^[ \t]*\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}[ \t]*\n|\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}", re.MULTILINE)
-_ATTRIBUTES = re.compile(r"\{:[ \t]*([^{}\n]*)\}[ \t]*$")  # kramdown attributes for the block above
+_ATTRIBUTES = re.compile(r"\{:[ \t]*+([^{}\n]*+)\}[ \t]*+$")  # kramdown attributes for the block above
 _FAILED = "templates: texts in which no more end of a name comes"  # key in `env`
 
 

@@ -27,7 +27,7 @@ _MENU = 0.9  # share of linked letters in a menu
 _LABEL = 4  # words of a label: "On this page:", "Table of contents"
 _PARTS = 100  # most pieces of a line to examine around a link
 _LONGEST = 30  # characters of a link to a source
-_BEFORE, _AFTER = re.compile(r"[\s\[|·•]+$"), re.compile(r"^\s*[\]|·•]*")
+_BEFORE, _AFTER = re.compile(r"(?<![\s\[|·•])[\s\[|·•]++$"), re.compile(r"^\s*[\]|·•]*")
 _ENDS = (".", "!", "?", ")", "…", "。", "|", "[", "·", "•", ";")
 
 
