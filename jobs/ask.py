@@ -13,13 +13,13 @@ from typing import Annotated, Any
 
 import httpx
 from cyclopts import Parameter
-from rich.console import Console
 from rich.markup import escape
 
 from jobs.cli import DONE, BadInput, check_range, finish, main, say
 from jobs.environment import home, locale_language, open_store, read_configuration, service_key
 from jobs.flags import OR_DEFAULT, Json, command
 from jobs.markdown import ShownMarkdown
+from jobs.terminal import make_console
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
 from pipelines.answering.factory import make_engine, make_retriever
@@ -142,9 +142,10 @@ def refusal(url: str, error: AskFailed) -> Exception:
     """Return the error of a service that did not answer, in a form for the terminal."""
     if error.status in (404, 422):
         return BadInput(error.said)
+    if error.status == httpx.codes.UNAUTHORIZED:
+        return BadInput(f"{url} answered {error.status}: {error.said}; give it with `--key` or RAYDEX_KEY")
     if error.status:
-        hint = "; give it with `--key` or RAYDEX_KEY" if error.status == httpx.codes.UNAUTHORIZED else ""
-        return ServiceFailed(f"{url} answered {error.status}: {error.said}{hint}")
+        return ServiceFailed(f"{url} answered {error.status}: {error.said}")
     if error.__cause__:
         return ServiceFailed(f"no answer from {url}: {error.__cause__}; is `raydex serve` running there?")
     return ServiceFailed(str(error))
@@ -253,7 +254,7 @@ class Follower:
 
 def show(reply: Mapping[str, Any], language: str = ENGLISH) -> None:
     """Print the answer and its sources for a person; the text around them is in `language`."""
-    console = Console(highlight=False, soft_wrap=True, emoji=False)
+    console = make_console()
     console.print(f"[bold]{escape(reply['question'])}[/bold]\n")
     if console.is_terminal:
         console.print(ShownMarkdown(reply["answer"]), soft_wrap=False)

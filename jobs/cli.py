@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jobs.environment import debugging, describe_trouble_at_home, set_variables, wants_json_lines, warn_of_unread
+from jobs.terminal import print_result
 from pipelines.logs import log_as_json
 from pipelines.text.progress import Passing
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from pipelines.indexing.collection import Collection
     from pipelines.store import Store
+    from pipelines.text.sheets import Sheet
 
 # NEEDS_A_LOOK and NOT_ACCEPTED: the work is done, its result needs a look. BUSY is EX_TEMPFAIL of sysexits.h.
 DONE, FAILED, BAD_INPUT, NEEDS_A_LOOK, NOT_ACCEPTED, BUSY = 0, 1, 2, 3, 4, 75
@@ -126,9 +128,9 @@ def run_service(module: str, flags: Mapping[str, Any], *words: str) -> int:
     return DONE
 
 
-def finish(summary: Mapping[str, Any], as_json: bool, text: str) -> None:
-    """Print the result: `summary` as one line of JSON if `as_json`, else `text`."""
-    print(json.dumps(summary, default=str, ensure_ascii=False) if as_json else text, flush=True)
+def finish(summary: Mapping[str, Any], as_json: bool, result: "Sheet | str") -> None:
+    """Print the result: `summary` as one line of JSON if `as_json`, else `result`."""
+    print_result(json.dumps(summary, default=str, ensure_ascii=False) if as_json else result)
 
 
 def main(app: "App", argv: Sequence[str] | None = None) -> NoReturn:

@@ -1,12 +1,13 @@
 """Prints the help of a command in two columns that fit the terminal: names and meanings."""
 
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 from cyclopts.help import HelpEntry, HelpPanel
+
+from jobs.terminal import is_styled
 
 INDENT, NAMES, MOST = 2, 26, 100  # characters: before a name, of the column of names, of a line
 LONGEST = 10_000  # characters of one text
@@ -17,7 +18,7 @@ class Columns:
     """A formatter of cyclopts; titles and names are bold on a terminal."""
 
     def __init__(self) -> None:
-        self._bold, self._plain = (BOLD, PLAIN) if sys.stdout.isatty() else ("", "")
+        self._bold, self._plain = (BOLD, PLAIN) if is_styled() else ("", "")
         self._width = min(shutil.get_terminal_size().columns, MOST)
 
     def __call__(self, console: Any, options: Any, panel: HelpPanel) -> None:

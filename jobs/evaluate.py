@@ -21,10 +21,10 @@ from pipelines.evaluation.dataset import Example, count_left_out, name_datasets,
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.gate import judge_floors, read_floors
 from pipelines.evaluation.experiments.record import flatten_scores
-from pipelines.evaluation.judge_check import as_table, check_judge, read_graded
+from pipelines.evaluation.judge_check import as_grid, check_judge, read_graded
 from pipelines.evaluation.judging.dimensions import parse_dimensions
 from pipelines.evaluation.metrics import score_names
-from pipelines.evaluation.result_text import as_text
+from pipelines.evaluation.result_text import as_sheet
 from pipelines.evaluation.results import per_question, write_results
 from pipelines.evaluation.run import EvaluationOptions, evaluate
 
@@ -149,7 +149,7 @@ def run(
     cli.finish(
         result | ({"gate": gate} if gate else {}),
         as_json,
-        "\n".join([as_text(result), *as_table(checks), *(f"gate {v}" for v in verdicts)]),
+        as_sheet(result, [*as_grid(checks), *(f"gate {verdict}" for verdict in verdicts)]),
     )
     return cli.DONE if all(verdict.passed for verdict in verdicts) else cli.NOT_ACCEPTED
 

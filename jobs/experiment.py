@@ -117,7 +117,7 @@ def run(
     with open_store() as store:
         indexes = SweepIndexes(store, sweep.collection, home(), reindexing, cli.say)
         if dry_run:
-            cli.finish(plan := plan_experiment(store, sweep, examples, indexes), as_json, table.plan_as_text(plan))
+            cli.finish(plan := plan_experiment(store, sweep, examples, indexes), as_json, table.describe_plan(plan))
             return cli.DONE
         found = run_experiment(store, sweep, examples, indexes, options, cli.say)
         if drop_indexes:
@@ -126,8 +126,11 @@ def run(
     summary = write_report(out or home() / "experiments" / table.file_name(sweep.name), found, results)
     if write:
         table.write_into_page(write, sweep.name, table.as_markdown(found))
-    cli.say("\n".join([table.as_text(found), *(f"gate {result}" for result in results)]))
-    cli.finish(summary, as_json, summary["report"])
+    notes = [*(f"gate {result}" for result in results), f"report: {summary['report']}"]
+    sheet = table.as_sheet(found, notes)
+    if as_json:
+        cli.say(str(sheet))
+    cli.finish(summary, as_json, sheet)
     judged = cli.DONE if all(result.passed for result in results) else cli.NOT_ACCEPTED
     return cli.FAILED if summary["num_failed"] == len(found["runs"]) else judged
 

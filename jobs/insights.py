@@ -16,12 +16,14 @@ from jobs.cli import DONE, BadInput, Messages, check_range, finish, main, make_f
 from jobs.environment import open_store, read_configuration
 from jobs.flags import Json, command
 from pipelines.insights.changed import changed_answers
-from pipelines.insights.gaps import describe_gap
+from pipelines.insights.gaps import describe_gap, describe_troubles
 from pipelines.insights.insights import Period, embedders_of, gather_insights
 from pipelines.insights.report import write_report
 from pipelines.text.progress import describe_seconds
+from pipelines.text.sheets import Fact, Grid, Part, Sheet
 
 SHOWN = 5
+MENDING = "to mend one: its section, or an answer by `raydex answers add --asked QUESTION …` (docs/feedback.md)"
 OUT = "a folder for insights.html and insights.json, or the name of one file (.html or .json)"
 
 
@@ -84,54 +86,63 @@ def check_out(out: Path) -> None:
 # ---------------------------------------------------------------------------------------------- text output
 
 
-def describe(view: Mapping[str, Any]) -> str:
-    """Return the summary as text."""
+def describe(view: Mapping[str, Any]) -> Sheet:
+    """Return the summary for a person."""
     totals, pages = view["totals"], view["pages"]
     reports = [f"report: {path}" for path in view["written"]]
     if not totals["questions"]:
-        return "\n".join(["no question was recorded in this time: ask some, or choose a longer time", *reports])
-    bad = f"{totals['unknown']:,} not known, {totals['low']:,} of low confidence, {totals['failed']:,} failed"
-    rated = f"rated {totals['up']:,} up, {totals['down']:,} down"
-    lines = [
-        f"{totals['questions']:,} questions{_span(view['days'])}: {bad}; {rated}",
-        f"an answer took {_seconds(totals['seconds'])}; all cost ${totals['cost']:,.4f}",
-        *_table("the documentation lacks", [(gap["weight"], _gap(gap)) for gap in view["gaps"]]),
-        *_table("most asked", [(top["count"], _shown(top)) for top in view["top"] if top["count"] > 1]),
+        return Sheet("no question was recorded in this time: ask some, or choose a longer time", reports)
+    facts = [
+        Fact("answers", describe_troubles(totals)),
+        Fact("rated", f"{totals['up']:,} up, {totals['down']:,} down"),
+        Fact("time", f"{_seconds(totals['seconds'])} an answer"),
+        Fact("cost", f"${totals['cost']:,.4f}"),
     ]
-    if view["gaps"]:
-        lines.append(
-            "\nto mend one: its section, or an answer by `raydex answers add --asked QUESTION …` (docs/feedback.md)"
-        )
     if pages["indexed"]:
-        lines.append(f"\n{pages['cited']:,} of {pages['indexed']:,} pages were cited, {pages['never_count']:,} never")
-    opened = view["opened"]["pages"]
-    lines += _table("pages that readers opened", [(page["clicks"], page["url"]) for page in opened])
-    lines += ["", *view["notes"]] if view["notes"] else []
-    return "\n".join([*lines, *reports, f"took {describe_seconds(view['took'])}"])
+        cited = f"{pages['cited']:,} of {pages['indexed']:,} were cited, {pages['never_count']:,} never"
+        facts.append(Fact("pages", cited))
+    parts: list[Part] = [
+        *facts,
+        *_table("the documentation lacks", "weight", [(gap["weight"], _gap(gap)) for gap in view["gaps"]]),
+        *_table("most asked", "asked", [(top["count"], _shown(top)) for top in view["top"] if top["count"] > 1]),
+        *_table("pages that readers opened", "opened",
+                [(page["clicks"], page["url"]) for page in view["opened"]["pages"]]),
+    ]  # fmt: skip
+    if view["gaps"]:
+        parts += ["", MENDING]
+    parts += ["", *view["notes"]] if view["notes"] else []
+    parts += [*reports, f"took {describe_seconds(view['took'])}"]
+    return Sheet(f"{totals['questions']:,} questions{_span(view['days'])}", parts)
 
 
-def describe_changed(found: Mapping[str, Any]) -> str:
-    """Return the cited sections that have changed since, as text."""
+def describe_changed(found: Mapping[str, Any]) -> Sheet:
+    """Return the cited sections that have changed since, for a person."""
     sections = found["changed"]
     answers = sum(one["answers"] for one in sections)
     head = f"{len(sections):,} sections have changed since {answers:,} answers cited them:"
-    lines = [head if sections else "no recorded answer cites a section that has changed since"]
+    parts: list[Part] = []
     for one in sections:
-        how = "gone" if one["gone"] else "changed"
-        lines.append(f"  {one['source']} ({how}): {one['answers']:,} answers, the last on {one['last']:%Y-%m-%d}")
-        lines += [f"      {_shown({'question': question})}" for question in one["questions"]]
+        lines = [f"{one['source']}: {one['answers']:,} answers, the last on {one['last']:%Y-%m-%d}"]
+        lines += [f"  {_shown({'question': question})}" for question in one["questions"]]
+        parts.append(Fact("gone" if one["gone"] else "changed", "\n".join(lines)))
     if found["review"]:
-        lines.append(f"\n{found['review']:,} verified answers rest on such sections: `raydex answers review`")
-    return "\n".join(lines)
+        parts += ["", f"{found['review']:,} verified answers rest on such sections: `raydex answers review`"]
+    return Sheet(head if sections else "no recorded answer cites a section that has changed since", parts)
 
 
-def _table(title: str, rows: Sequence[tuple[float, str]]) -> list[str]:
-    lines = [f"  {number:>6g}  {text}" for number, text in rows[:SHOWN]]
-    return ["", f"{title} ({len(rows)}):", *lines] if rows else []
+def _table(title: str, unit: str, rows: Sequence[tuple[float, str]]) -> list[Part]:
+    """Return the first rows of a list: a number and a text in each."""
+    if not rows:
+        return []
+    return [
+        "",
+        f"{title} ({len(rows):,}):",
+        Grid([unit, ""], [(f"{number:g}", text) for number, text in rows[:SHOWN]], "><"),
+    ]
 
 
 def _gap(gap: Mapping[str, Any]) -> str:
-    near = f"\n          nearest: {gap['nearest']['source']}" if gap["nearest"] else ""
+    near = f"; nearest: {gap['nearest']['source']}" if gap["nearest"] else ""
     return f"{describe_gap(gap, _shown(gap))}{near}"
 
 

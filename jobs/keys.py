@@ -14,8 +14,12 @@ from jobs.cli import DONE, finish, main, say
 from jobs.environment import open_store
 from jobs.flags import Json, command
 from pipelines.store import CHANGES, BadKey, Key
+from pipelines.text.sheets import Grid, Sheet
 
 app = command("keys", __doc__)
+
+HEAD = ("key", "state", "allows", "collections", "rate", "expires", "last used")
+NO_KEYS = "no keys yet: create one with `raydex keys create NAME`"
 
 ALLOWS = "what the key allows (default: query; admin includes it)"
 ORIGIN = "an origin of the pages that may use the key, such as https://docs.example.com"
@@ -52,8 +56,8 @@ def list_keys(*, as_json: Json = False) -> int:
     """List all keys, without their secrets."""
     with open_store() as store:
         keys = store.list_keys()
-    text = "\n".join(map(summary_of_key, keys)) or "no keys yet: create one with `raydex keys create NAME`"
-    finish({"keys": [{**_fields(key), "state": state(key)} for key in keys]}, as_json, text)
+    shown = Sheet("", [Grid(HEAD, list(map(row_of, keys)), "<") if keys else NO_KEYS])
+    finish({"keys": [{**_fields(key), "state": state(key)} for key in keys]}, as_json, shown)
     return DONE
 
 
@@ -121,17 +125,30 @@ def state(key: Key) -> str:
     return "expired" if key.expires and key.expires <= datetime.now(UTC) else "valid"
 
 
+def row_of(key: Key) -> tuple[str, ...]:
+    """Return the cells of a key, in the order of HEAD."""
+    kind = "publishable" if key.publishable else " ".join(key.scopes)
+    asks = " ".join(key.collections) or "all"
+    where = f"{asks} from {' '.join(key.origins)}" if key.publishable else asks
+    used = f"{key.last_used.astimezone():%Y-%m-%d %H:%M}" if key.last_used else "never"
+    return key.name, state(key), kind, where, rate_of(key), f"{key.expires:%Y-%m-%d}" if key.expires else "never", used
+
+
+def rate_of(key: Key) -> str:
+    """Return how often a key may be used."""
+    of = "answers a minute" if key.publishable else "a minute"
+    return {None: "the service's rate", 0: "no rate limit"}.get(key.rate_per_minute, f"{key.rate_per_minute} {of}")
+
+
 def summary_of_key(key: Key) -> str:
     """Return a line that describes a key."""
-    of = "answers a minute" if key.publishable else "a minute"
-    rate = {None: "the service's rate", 0: "no rate limit"}.get(key.rate_per_minute, f"{key.rate_per_minute} {of}")
     ends = f", expires {key.expires:%Y-%m-%d}" if key.expires else ""
     used = f"last used {key.last_used:%Y-%m-%d %H:%M}" if key.last_used else "never used"
     kind = "publishable" if key.publishable else " ".join(key.scopes)
     where = f", on {' '.join(key.origins)}" if key.publishable else ""
     does = "announces changes of" if CHANGES in key.scopes else "asks"
     asks = f", {does} {' '.join(key.collections)}" if key.collections else ", asks all collections" if where else ""
-    return f"{key.name}: {state(key)}, {kind}{where}{asks}, {rate}{ends}, {used}"
+    return f"{key.name}: {state(key)}, {kind}{where}{asks}, {rate_of(key)}{ends}, {used}"
 
 
 if __name__ == "__main__":

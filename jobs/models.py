@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from jobs.cli import DONE, BadInput, Messages, check_range, finish, main
 from jobs.environment import find_models, open_store, read_configuration
 from jobs.flags import OR_DEFAULT, Json, command
-from pipelines.text.tables import as_columns
+from pipelines.text.sheets import Grid, Sheet
 
 if TYPE_CHECKING:
     from pipelines.answering.settings import AgentSettings
@@ -116,7 +116,7 @@ def show_models(store: "Store", agents: "Sequence[AgentSettings]", as_json: bool
     return DONE
 
 
-def describe(collection: str, trials: Sequence[Mapping[str, Any]]) -> str:
+def describe(collection: str, trials: Sequence[Mapping[str, Any]]) -> Sheet:
     """Return the table of models, and the reasons."""
     from pipelines.answering.forms import SAID
 
@@ -126,7 +126,7 @@ def describe(collection: str, trials: Sequence[Mapping[str, Any]]) -> str:
         f"collection {collection}: {first['asked']} questions with known sections (quotations cite the right one of "
         f"{first['quoted']}), {first['foreign']} about other things"
     )
-    return "\n".join([head, "", *as_columns([HEAD, *rows], "<<"), "", *reasons(trials)])
+    return Sheet(head, ["", Grid(HEAD, rows, "<>>>>><"), "", *reasons(trials)])
 
 
 def cells(scores: Mapping[str, Any]) -> Iterator[str]:

@@ -27,6 +27,7 @@ from pipelines.evaluation.questions import making
 from pipelines.evaluation.questions.feedback import add_drafts, corrected_row, put_answers, put_row, review_rows
 from pipelines.llm.cached import CachedModel
 from pipelines.store import NoSuchCollection, Store
+from pipelines.text.sheets import Fact, Sheet
 
 GATE = "--at-least source_cited=1"
 NO_COUNTS = ("collection", "out", "written", "errors")
@@ -161,14 +162,14 @@ def summary(draft: making.QuestionSet, llm: CachedModel | None) -> dict[str, Any
     return {**written, **draft.counts, **failed, "reused": reused, "usage": asdict(draft.usage)}
 
 
-def describe(summary: Mapping[str, Any], none: str) -> str:
-    """Return the summary as text; `none` is the message if nothing was written."""
+def describe(summary: Mapping[str, Any], none: str) -> Sheet:
+    """Return the summary for a person; `none` is the message if nothing was written."""
     usage = f"{summary['usage']['calls']:,} calls, ${summary['usage']['cost']:.4f}"
     counted = {name: value for name, value in summary.items() if name not in NO_COUNTS} | {"usage": usage}
     head = f"{summary['written']:,} questions in {summary['out']}" if summary["written"] else none
-    lines = [f"  {name:12} {value}" for name, value in counted.items() if value is not None]
-    reasons = [f"  {count:>5,} × {reason}" for reason, count in summary["errors"].items()]
-    return "\n".join([f"collection {summary['collection']}: {head}", *lines, *reasons])
+    facts = [Fact(name.replace("_", " "), f"{value}") for name, value in counted.items() if value is not None]
+    reasons = [Fact(f"{count:,} ×", reason) for reason, count in summary["errors"].items()]
+    return Sheet(f"collection {summary['collection']}: {head}", [*facts, *reasons])
 
 
 # ------------------------------------------------------------------------------------------- review and correct

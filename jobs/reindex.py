@@ -30,6 +30,7 @@ from pipelines.indexing.run import plan_reindex, reindex
 from pipelines.indexing.settings import PageChanges, ReindexOptions
 from pipelines.indexing.summary import Outcome, describe_plan
 from pipelines.store import BuildResources, Store
+from pipelines.text.sheets import Sheet
 
 OPTIONS = ReindexOptions()
 EXIT_CODES = {Outcome.DONE: cli.DONE, Outcome.NOTHING_DELETED: cli.NEEDS_A_LOOK,
@@ -176,7 +177,7 @@ def index_pages(
     if dry:
         plan = plan_reindex(store, collection, options, cli.say)
         head = f"dry run of collection {collection.name}, nothing is changed"
-        cli.finish(plan, as_json, "\n".join([head, *describe_plan(plan)]))
+        cli.finish(plan, as_json, Sheet(head, describe_plan(plan)))
         return cli.DONE
     with cli.Messages() as messages:
         summary = (reindex_announced if announced else reindex)(store, collection, options, messages)
@@ -184,7 +185,7 @@ def index_pages(
         text = f"collection {collection.name}: no announced change is due"
         cli.finish({"collection": collection.name}, as_json, text)
         return cli.DONE
-    cli.finish(summary.as_dict(), as_json, str(summary))
+    cli.finish(summary.as_dict(), as_json, summary.described())
     return EXIT_CODES[summary.outcome]
 
 

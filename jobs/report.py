@@ -14,7 +14,7 @@ from jobs.flags import Json, Source, command
 from pipelines.nights.notices.notice import Notice
 from pipelines.nights.notices.teller import Teller, TellSecrets
 from pipelines.nights.telling import trial_notice
-from pipelines.nights.weekly import report_notice, report_on
+from pipelines.nights.weekly import describe_report, report_notice, report_on
 
 if TYPE_CHECKING:
     from pipelines.records.night_choices import TellChoices
@@ -39,9 +39,8 @@ def run(
             return send_test(source, collection.name, tell, as_json)
         teller = make_teller("--send", source, tell) if send else None
         report = report_on(store, settings, collection.name, days, tell.questions, messages)
-    notice = report_notice(report)
-    told, failed = send_notice(teller, notice) if teller else ([], [])
-    finish({**report, "told": told}, as_json, f"{notice.title}\n{notice.text}")
+    told, failed = send_notice(teller, report_notice(report)) if teller else ([], [])
+    finish({**report, "told": told}, as_json, describe_report(report))
     return FAILED if failed and not told else DONE
 
 

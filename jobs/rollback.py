@@ -15,6 +15,9 @@ from jobs.environment import open_store
 from jobs.flags import Json, Name, Wait, at_most_one, command
 from pipelines.indexing.lock import hold_known, record_run
 from pipelines.indexing.publish import KnownState, known_states, rollback
+from pipelines.text.sheets import Grid, Sheet
+
+HEAD = ("flag", "published", "changed")
 
 
 def run(
@@ -68,21 +71,22 @@ def choose(collection: str, states: Sequence[KnownState], to: int | None, index:
                    f"{list_states(collection, states)}")  # fmt: skip
 
 
-def list_states(collection: str, states: Sequence[KnownState]) -> str:
-    """Return a line for each state: the flag that returns to it, its publication time, its changes."""
-    lines = [f"collection {collection}, index {states[0].index}"]
-    for one in states:
-        if one.kind == "retired":
-            lines.append(f"  --to-index {one.index:<5} the index that was live before, at revision {one.revision}")
-            continue
-        flag = f"--to {one.revision}" if one.kind == "earlier" else f"live: {one.revision}"
-        since = f"{one.since.astimezone():%Y-%m-%d %H:%M}" if one.since else "-"
-        if one.returned_to is not None:
-            changes = f"{summary_of_changes(one.changes)} (back to revision {one.returned_to})"
-        else:
-            changes = summary_of_changes(one.changes) if any(one.changes.values()) else "whole"
-        lines.append(f"  {flag:<16} {since:16}  {changes}")
-    return "\n".join(lines if len(states) > 1 else [*lines, "  nothing to return to"])
+def list_states(collection: str, states: Sequence[KnownState]) -> Sheet:
+    """Return a row for each state: the flag that returns to it, its publication time, its changes."""
+    title = f"collection {collection}, index {states[0].index}"
+    notes = [] if len(states) > 1 else ["nothing to return to"]
+    return Sheet(title, [Grid(HEAD, list(map(row_of, states)), "<"), *notes])
+
+
+def row_of(state: KnownState) -> tuple[str, str, str]:
+    """Return the cells of a state, in the order of HEAD."""
+    if state.kind == "retired":
+        return f"--to-index {state.index}", "-", f"the index that was live before, at revision {state.revision}"
+    flag = f"--to {state.revision}" if state.kind == "earlier" else f"live: {state.revision}"
+    since = f"{state.since.astimezone():%Y-%m-%d %H:%M}" if state.since else "-"
+    if state.returned_to is not None:
+        return flag, since, f"{summary_of_changes(state.changes)} (back to revision {state.returned_to})"
+    return flag, since, summary_of_changes(state.changes) if any(state.changes.values()) else "whole"
 
 
 def summary_of_changes(counts: Mapping[str, int]) -> str:

@@ -14,13 +14,13 @@ from jobs.environment import home, open_store
 from jobs.flags import Json, at_most_one, command
 from pipelines.answering.verified.writing import REVIEW, review_answers
 from pipelines.files.services import RunningService, find_services
-from pipelines.indexing.summary import describe_layouts
+from pipelines.indexing.summary import describe_layouts, describe_settings
 from pipelines.nights.journal import night_steps
-from pipelines.nights.result import verdict_of
+from pipelines.nights.result import outcome_of
 from pipelines.store import Freshness, Store, is_copy
 from pipelines.store.collections.catalog import SHOWN
 from pipelines.text.progress import describe_seconds
-from pipelines.text.tables import as_columns
+from pipelines.text.sheets import Fact, Grid, Sheet
 
 WATCH_S = 2.0
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
@@ -48,14 +48,18 @@ def run(
     services = find_services(home())
     shown = {name: entry for name, entry in status.items() if collection or not is_copy(name)}
     if failed:
-        text = "\n".join(line for name, entry in shown.items() for line in list_failures(name, entry["failures"]))
+        result: Sheet | str = "\n".join(
+            line for name, one in shown.items() for line in list_failures(name, one["failures"])
+        )
     elif len(shown) == 1:
-        text = "\n".join(summary_of_collection(name, entry, default) for name, entry in shown.items())
+        (name, entry), *_ = shown.items()
+        result = describe_collection(name, entry, default)
     else:
-        text = list_collections(shown, default) if shown else NOTHING
-    lines = [] if failed or collection else [_service(service) for service in services]
+        result = list_collections(shown, default)
+    if isinstance(result, Sheet) and not collection:
+        result = Sheet(result.title, [*result.parts, *map(describe_service, services)])
     summary = {"collections": status, "default": default, "services": [service.url for service in services]}
-    finish(summary, as_json, "\n".join([text, *lines]))
+    finish(summary, as_json, result)
     return DONE
 
 
@@ -79,12 +83,13 @@ def watch(store: Store, wanted: str | None, pause: Callable[[float], object] = t
 def _watched(store: Store, name: str) -> Iterator[tuple[object, str]]:
     """Yield the lines for the last run of a collection, each with a key that changes with its news."""
     for run in store.last_runs(name, 1):
-        head, *more = _describe_run(run)
-        yield (run["id"], run["state"], run["alive"]), f"{name}:{head}"
+        shown = _describe_run(run)
+        head, *more = shown.text.split("\n")
+        yield (run["id"], run["state"], run["alive"]), f"{name}: {shown.name}, {head}"
         if run["alive"] and sys.stdout.isatty():
             staged = store.staged_counts(run["id"])
-            more.append(f"             so far {staged['pages']:,} pages and {staged['chunks']:,} chunks to publish")
-        yield from (((run["id"], line), line) for line in more)
+            more.append(f"so far {staged['pages']:,} pages and {staged['chunks']:,} chunks to publish")
+        yield from (((run["id"], line), f"  {line}") for line in more)
 
 
 def _status(store: Store, name: str, runs: int, failures: int | None) -> dict[str, Any]:
@@ -99,30 +104,32 @@ def _status(store: Store, name: str, runs: int, failures: int | None) -> dict[st
 # ---------------------------------------------------------------------------------------------- several collections
 
 
-def list_collections(status: Mapping[str, Mapping[str, Any]], default: str | None) -> str:
-    """Return a table of collections as text."""
+def list_collections(status: Mapping[str, Mapping[str, Any]], default: str | None) -> Sheet:
+    """Return a table of collections."""
+    if not status:
+        return Sheet("", [NOTHING])
     head = ("  collection", "pages", "chunks", "published", "last run", "source")
     rows = [(f"{'*' if name == default else ' '} {name}", *_row(entry)) for name, entry in status.items()]
-    lines = as_columns([head, *rows], "<>><")
     meant = (
         "* is asked when a question names none"
         if default
         else "`raydex default NAME` sets the one that is asked when a question names none"
     )
-    return "\n".join([*lines, "", f"{meant}; `raydex status NAME` shows one in full"])
+    return Sheet("", [Grid(head, rows, "<>><"), "", f"{meant}; `raydex status NAME` shows one in full"])
 
 
 def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
     live = entry["live"] or {"stats": {}, "published_at": None}
     counts = [f"{live['stats'].get(key, 0):,}" if entry["live"] else "-" for key in ("pages", "chunks")]
     published = f"{live['published_at'].astimezone():%Y-%m-%d %H:%M}" if live["published_at"] else "-"
-    run = _state(entry["runs"][0]) if entry["runs"] else "-"
+    run = outcome_of(entry["runs"][0]) if entry["runs"] else "-"
     first, *others = [*summary_of_sources(entry["settings"]), ""]
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     return *counts, published, run, first + more
 
 
-def _service(service: RunningService) -> str:
+def describe_service(service: RunningService) -> str:
+    """Return a line about a running service."""
     since = datetime.fromtimestamp(service.started, UTC).astimezone()
     return f"service {service.url} since {since:%Y-%m-%d %H:%M} (process {service.pid})"
 
@@ -130,31 +137,37 @@ def _service(service: RunningService) -> str:
 # ---------------------------------------------------------------------------------------------- one collection
 
 
-def summary_of_collection(name: str, entry: Mapping[str, Any], default: str | None = None) -> str:
-    """Return the lines that describe one collection."""
-    lines = [f"collection {name}{', the default' if name == default else ''}"]
-    lines += [f"  source     {source}" for source in summary_of_sources(entry["settings"])]
-    for index in entry["indexes"]:
-        stats = index["stats"]
-        lines.append(f"  index {index['id']:<4} {index['state']}, revision {index['revision']}: "
-                     f"{stats.get('pages', 0):,} pages, {stats.get('chunks', 0):,} chunks; "
-                     f"{summary_of_index(index['settings'])}")  # fmt: skip
+def describe_collection(name: str, entry: Mapping[str, Any], default: str | None = None) -> Sheet:
+    """Return a collection in full."""
     pages = ", ".join(f"{count:,} {state}" for state, count in entry["pages"].items())
-    lines.append(f"  pages      {pages or 'none'}")
     freshness = Freshness(**entry.get("freshness") or {})
-    lines += [f"  fresh      {freshness.describe()}"] if freshness.describe() else []
-    lines += [f"  warning    {line}" for line in freshness.warnings()]
-    lines += [f"  layout     {line}" for line in describe_layouts(entry.get("layouts") or {})]
-    if verified := entry.get("verified"):
-        hint = ": `raydex answers review`" if verified.get(REVIEW) else ""
-        lines.append(f"  verified   {', '.join(f'{count:,} {state}' for state, count in verified.items())}{hint}")
-    lines += [line for run in entry["runs"] for line in _describe_run(run)]
-    failed = entry["pages"].get("failed", 0)
-    lines += [f"  failed     {page['url']}: {page['error']}{_tries(page)}" for page in entry["failures"]]
-    if failed > len(entry["failures"]):
-        more = failed - len(entry["failures"])
-        lines.append(f"             and {more:,} more: `raydex status {name} --failed`")
-    return "\n".join(lines)
+    facts = [
+        *(Fact("source", source) for source in summary_of_sources(entry["settings"])),
+        *map(_describe_index, entry["indexes"]),
+        Fact("pages", pages or "none"),
+        *([Fact("fresh", freshness.describe())] if freshness.describe() else []),
+        *(Fact("warning", line) for line in freshness.warnings()),
+        *(Fact("layout", line) for line in describe_layouts(entry.get("layouts") or {})),
+        *_describe_verified(entry.get("verified") or {}),
+        *map(_describe_run, entry["runs"]),
+        *(Fact("failed", f"{page['url']}: {page['error']}{_tries(page)}") for page in entry["failures"]),
+    ]
+    if more := entry["pages"].get("failed", 0) - len(entry["failures"]):
+        facts.append(Fact("", f"and {more:,} more: `raydex status {name} --failed`"))
+    return Sheet(f"collection {name}{', the default' if name == default else ''}", facts)
+
+
+def _describe_index(index: Mapping[str, Any]) -> Fact:
+    stats = index["stats"]
+    counts = f"{stats.get('pages', 0):,} pages, {stats.get('chunks', 0):,} chunks"
+    built = f"{index['state']}, revision {index['revision']}: {counts}"
+    return Fact(f"index {index['id']}", f"{built}; {describe_settings(index['settings'])}")
+
+
+def _describe_verified(counts: Mapping[str, int]) -> Iterator[Fact]:
+    if counts:
+        hint = ": `raydex answers review`" if counts.get(REVIEW) else ""
+        yield Fact("verified", f"{', '.join(f'{count:,} {state}' for state, count in counts.items())}{hint}")
 
 
 def summary_of_sources(settings: Mapping[str, Any]) -> list[str]:
@@ -184,30 +197,13 @@ def _value(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def summary_of_index(settings: Mapping[str, Any]) -> str:
-    """Return the settings of an index in a few words."""
-    size = settings.get("chunk_size")
-    chunks = f"{size} {settings.get('chunk_unit', 'tokens')}" if size else "as much as it reads"
-    overlap = f", overlap {settings['chunk_overlap']}" if settings.get("chunk_overlap") else ""
-    return f"{settings['model']} ({settings.get('dimension', 0)} dimensions), chunks of {chunks}{overlap}"
-
-
-def _describe_run(run: Mapping[str, Any]) -> Iterator[str]:
+def _describe_run(run: Mapping[str, Any]) -> Fact:
     taken = (run["ended"] or datetime.now(UTC)) - run["started"]
-    seconds = describe_seconds(taken.total_seconds())
-    yield f"  run {run['id']:<6} {run['started'].astimezone():%Y-%m-%d %H:%M} {run['kind']} {_state(run)}, {seconds}"
-    for name, step in night_steps(run["steps"]).items():
-        yield f"             {name}: {step['said']}"
-    for line in (run["error"] or "").split("; ") if run["error"] else ():
-        yield f"             {line}"
-
-
-def _state(run: Mapping[str, Any]) -> str:
-    if run["state"] == "running" and not run["alive"]:
-        return "ended without a word"
-    if run["state"] == "done" and (run["counts"] or {}).get("index", 0) is None:
-        return "done, and indexed nothing"
-    return verdict_of(run) or str(run["state"])
+    began, seconds = run["started"].astimezone(), describe_seconds(taken.total_seconds())
+    lines = [f"{began:%Y-%m-%d %H:%M} {run['kind']} {outcome_of(run)}, {seconds}"]
+    lines += [f"{name}: {step['said']}" for name, step in night_steps(run["steps"]).items()]
+    lines += (run["error"] or "").split("; ") if run["error"] else []
+    return Fact(f"run {run['id']}", "\n".join(lines))
 
 
 def _tries(page: Mapping[str, Any]) -> str:

@@ -32,6 +32,7 @@ from jobs.flags import Json, at_most_one, command
 from jobs.node import LACKING, REQUIREMENTS, walk_requirements
 from pipelines import ray_internals
 from pipelines.cluster import why_unreachable
+from pipelines.text.sheets import Grid, Sheet
 
 if TYPE_CHECKING:
     from ray.job_submission import JobDetails, JobSubmissionClient
@@ -50,6 +51,7 @@ ENDED = {"SUCCEEDED", "FAILED", "STOPPED"}
 GOES_ON = "finished work is kept; submit the same command again to continue"
 
 
+HEAD = ("job", "state", "began", "took", "command")
 COMMAND = "command"  # key in a job's metadata: the command as typed
 LOOK_S = 0.5
 ADDRESS_REMEDY = "`deploy/start-cluster` starts one, --address URL names the dashboard of another"
@@ -261,18 +263,20 @@ class Jobs:
             raise BadInput(f"there is no job {job!r} at {self.address}: `{spell(self.address, '--list')}` lists them")
         return found[job]
 
-    def describe_all(self) -> tuple[dict[str, Any], str]:
+    def describe_all(self) -> tuple[dict[str, Any], Sheet | str]:
         """Return all jobs, as data and as text. Raises NoCluster."""
         jobs = self.submitted()
-        return {"jobs": list(map(as_fields, jobs))}, "\n".join(map(describe, jobs)) or "no jobs yet"
+        table = Sheet("", [Grid(HEAD, list(map(row_of, jobs)), "<<<><")])
+        return {"jobs": list(map(as_fields, jobs))}, table if jobs else "no jobs yet"
 
-    def describe_state(self, job: str) -> tuple[dict[str, Any], str]:
+    def describe_state(self, job: str) -> tuple[dict[str, Any], Sheet | str]:
         """Return the state of a job, or of the cluster for "", as data and as text. Raises BadInput, NoCluster."""
         if not job:
             status = self.describe_cluster()
             return {"status": status}, status
         found = self.find(job)
-        return as_fields(found), f"{describe(found)}\n{found.message}" if found.message else describe(found)
+        message = [found.message] if found.message else []
+        return as_fields(found), Sheet("", [Grid(HEAD, [row_of(found)], "<<<><"), *message])
 
     def follow(self, job: str) -> int:
         """Print the log of a job until its end, and return its exit code. Raises BadInput, NoCluster."""
@@ -316,12 +320,12 @@ def as_fields(job: "JobDetails") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def describe(job: "JobDetails") -> str:
-    """Return a line that describes a job."""
+def row_of(job: "JobDetails") -> tuple[str, ...]:
+    """Return the cells of a job, in the order of HEAD."""
     told = as_fields(job)
     took = f"{((told['ended'] or datetime.now(UTC)) - told['began']).total_seconds():.0f} s" if told["began"] else ""
     began = f"{told['began'].astimezone():%Y-%m-%d %H:%M:%S}" if told["began"] else "not yet"
-    return f"{told['job']}  {told['state']:<9}  began {began}  {took:>7}  {told['command']}"
+    return told["job"], told["state"], began, took, told["command"]
 
 
 def spell(address: str, words: str) -> str:

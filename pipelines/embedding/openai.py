@@ -45,6 +45,10 @@ def count_bytes(texts: list[str]) -> list[int]:
     return [len(clean_for_tokenizer(text).encode()) + 2 for text in texts]
 
 
+class EmbeddingKeyMissing(EmbeddingFailed, ValueError):
+    """The endpoint needs an API key, and none is set."""
+
+
 class OpenAIEmbedder(Embedder):
     """A model behind `base_url` (None: OpenAI's). An unknown dimension is found by embedding one word.
 
@@ -61,7 +65,7 @@ class OpenAIEmbedder(Embedder):
         # A local server often needs no key, but the client requires one.
         key = api_key or ("none" if base_url else None)
         if key is None:
-            raise EmbeddingFailed(
+            raise EmbeddingKeyMissing(
                 f"{counter.model} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL if your server needs none"
             )
         http = DefaultHttpxClient(mounts=direct_mounts(base_url or ""))

@@ -27,7 +27,7 @@ from pipelines.evaluation.run import EvaluationOptions, NothingAnswered, evaluat
 from pipelines.evaluation.worker import ModelAway, UnknownJudge, make_judge
 from pipelines.store import EvaluatedQuestion, Store
 from pipelines.text.progress import Progress, silent
-from pipelines.text.tables import as_columns
+from pipelines.text.sheets import Grid
 
 Answered = Sequence[tuple[Example, EvaluatedQuestion]]
 
@@ -160,17 +160,17 @@ def _graded(row: Any) -> GradedAnswer:
     return GradedAnswer(Example(row["question"].strip(), (), reference or None), row["answer"].strip(), float(grade))
 
 
-def as_table(findings: Sequence[JudgeFinding]) -> list[str]:
-    """Return findings as the lines of a table; [] if there are none."""
+def as_grid(findings: Sequence[JudgeFinding]) -> list[Grid]:
+    """Return findings as a table; [] if there are none."""
     if not findings:
         return []
-    rows = [["check of the judge", "value", "95 % interval", "judged", "failed", "result"]]
+    rows = []
     for one in findings:
         interval = "" if one.low is None else f"{one.low:+.3f} to {one.high:+.3f}"
         result = f"not measured: {one.skipped}" if one.skipped else "passed" if one.passed else _WHY[one.check]
         value = "" if one.value is None else f"{one.value:+.3f}"
         rows.append([one.check, value, interval, str(one.judged), str(one.failed), result])
-    return as_columns(rows)
+    return [Grid(["check of the judge", "value", "95 % interval", "judged", "failed", "result"], rows, "<>>>><")]
 
 
 _WHY = {

@@ -3,28 +3,28 @@
 Knows an evaluation's object, its questions and the metrics' labels; knows no database.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipelines.evaluation.dataset import page_of
 from pipelines.evaluation.evaluator import ATTEMPTS
 from pipelines.evaluation.metrics import METRICS, Metric, hit_metrics, label_of
-from pipelines.text.tables import as_columns, with_interval
+from pipelines.text.sheets import Fact, Grid, Part, Sheet
+from pipelines.text.tables import with_interval
 
 Result = Mapping[str, Any]
 
 
 def as_text(result: Result) -> str:
-    """Return the result of an evaluation as lines: answer scores, a row for each k, then time and cost."""
+    """Return the result of an evaluation as text."""
+    return str(as_sheet(result))
+
+
+def as_sheet(result: Result, checks: Sequence[Part] = ()) -> Sheet:
+    """Return the result of an evaluation: answer scores, a row for each k, then time and cost, then `checks`."""
     index = f"index {result['index']} revision {result['revision']}"
-    lines = [
-        f"collection {result['collection']}, {index}: {_questions(result)}",
-        *(f"  {line}" for line in warnings(result)),
-        *_answer_lines(result),
-        *_hit_lines(result),
-        *(f"  {line}" for line in _seconds(result)),
-    ]
-    return "\n".join(lines)
+    title = f"collection {result['collection']}, {index}: {_questions(result)}"
+    return Sheet(title, [*warnings(result), *_answers(result), *_hits(result), *_seconds(result), *checks])
 
 
 def warnings(result: Result) -> list[str]:
@@ -73,14 +73,14 @@ def _questions(result: Result) -> str:
 # ------------------------------------------------------------------------------------------- hits
 
 
-def _hit_lines(result: Result) -> list[str]:
+def _hits(result: Result) -> Iterator[Part]:
+    """Yield the scores of hits: a row for each k, then those that have no k."""
     shown = [metric for metric in hit_metrics() if metric.shown != "no" and metric.name in result]
     by_k, single = [m for m in shown if m.by_k], [m for m in shown if not m.by_k]
-    ks = result[by_k[0].name] if by_k else ()
-    rows = [[k, *(_cell(result, metric, k) for metric in by_k)] for k in ks]
-    least = [3, *(20 if metric.shown == "interval" else 6 for metric in by_k)]
-    table = as_columns([["k", *(metric.label for metric in by_k)], *rows], "><", least) if by_k else []
-    return [f"  {line}" for line in [*table, *(f"{metric.label} {_cell(result, metric)}" for metric in single)]]
+    if by_k:
+        rows = [[k, *(_cell(result, metric, k) for metric in by_k)] for k in result[by_k[0].name]]
+        yield Grid(["k", *(metric.label for metric in by_k)], rows, "><")
+    yield from (Fact(metric.label, _cell(result, metric)) for metric in single)
 
 
 def _cell(result: Result, metric: Metric, k: str = "") -> str:
@@ -98,18 +98,18 @@ def _with_interval(result: Result, name: str, k: str = "") -> str:
 # ------------------------------------------------------------------------------------------- answers
 
 
-def _answer_lines(result: Result) -> Iterator[str]:
-    """Yield a line for each answer score, with its base, then the agents that answered."""
+def _answers(result: Result) -> Iterator[Part]:
+    """Yield each answer score with its base, then the agents that answered."""
     names = [name for name in (*METRICS, *result.get("num_scored", {})) if name in result.get("num_scored", {})]
     names = [name for name in dict.fromkeys(names) if name in result]
-    width = max((len(label_of(name)) for name in names), default=0)
-    for name in names:
-        yield f"  {label_of(name):{width}} {_with_interval(result, name)}  {_count(result, name)}"
+    rows = [[label_of(name), _with_interval(result, name), _count(result, name)] for name in names]
+    if rows:
+        yield Grid(["", "", ""], rows, "<")
     for name, count in result.get("score_errors", {}).items():
         if count:
-            yield f"  {name}: {count:,} could not be scored"
+            yield f"{name}: {count:,} could not be scored"
     if result.get("agents"):
-        yield f"  answered by: {_agents(result)}"
+        yield Fact("answered by", _agents(result))
 
 
 def _count(result: Result, name: str) -> str:
@@ -122,20 +122,17 @@ def _count(result: Result, name: str) -> str:
     return f"over {scored:,} answers{together}"
 
 
-def _seconds(result: Result) -> list[str]:
-    """Return the time per question and, if a model replied, the time of such questions."""
+def _seconds(result: Result) -> Iterator[Part]:
+    """Yield the time per question and, if a model replied, the time of such questions and the cost."""
     total, model, usage = result["timings"]["total"], result.get("model"), result.get("usage", {})
-    each = f"seconds a question {total['mean']:.3f}, 95 % within {total['p95']:.3f}; {result['seconds']:.1f} in all"
-    if not model:
-        return [each]
-    whole, first = model["timings"]["total"], model["timings"].get("first_delta")
-    begun = f", to the first word {first['mean']:.3f}" if first else ""
-    tokens = f"{model['prompt_tokens']:,.0f} tokens read, {model['completion_tokens']:,.0f} written"
-    return [
-        each,
-        f"the {model['questions']:,} with a reply of a model: seconds {whole['mean']:.3f}{begun}; {tokens}",
-        f"{usage['calls']:,} calls of language models, ${usage['cost']:.4f}",
-    ]
+    each = f"{total['mean']:.3f} s a question, 95 % within {total['p95']:.3f} s; {result['seconds']:.1f} s in all"
+    yield Fact("time", each)
+    if model:
+        whole, first = model["timings"]["total"], model["timings"].get("first_delta")
+        begun = f", {first['mean']:.3f} s to the first word" if first else ""
+        tokens = f"{model['prompt_tokens']:,.0f} tokens read, {model['completion_tokens']:,.0f} written"
+        yield Fact("", f"{whole['mean']:.3f} s for the {model['questions']:,} with a reply of a model{begun}; {tokens}")
+        yield Fact("cost", f"${usage['cost']:.4f} for {usage['calls']:,} calls of language models")
 
 
 # ------------------------------------------------------------------------------------------- the page of answers

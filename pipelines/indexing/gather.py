@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.cluster import RayCluster, UnreachableCluster, check_reach, connect_ray, is_connected
 from pipelines.embedding.cpu import count_cpus, has_gpu
-from pipelines.embedding.load import is_remote, prefixes_missing_from
+from pipelines.embedding.load import is_remote, prefixes_missing_from, will_export
 from pipelines.embedding.tokens import INT8
 from pipelines.indexing.building.estimate import PAGE_BYTES, Costs, Estimate, actors_for, costs_of, estimate
 from pipelines.indexing.building.local import LocalBuilder
@@ -380,6 +380,8 @@ class Gatherer:
 
     def _job(self, pools: Pools) -> BuildJob:
         options = self._options
+        if not pools.gpus and will_export(self._settings.embedding, options.backend, options.model_cache):
+            self._log.tell(f"exporting the embedding model {self._settings.model} to ONNX: this machine needs it once")
         return BuildJob(
             self._store.url,
             self._name,

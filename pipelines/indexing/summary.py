@@ -11,10 +11,12 @@ from typing import Any
 from pipelines import tracing
 from pipelines.indexing.building.estimate import Estimate
 from pipelines.text.progress import Progress
+from pipelines.text.sheets import Fact, Sheet
 
 PAGE_COUNTS = ("new", "changed", "unchanged", "duplicate", "failed", "deleted")  # in the order of the summary
 PLURALS = {"duplicate": "duplicates", "redirect": "redirects"}  # plurals of the states that are nouns
 REASONS_SHOWN = 6
+SAID_IF_SET, UNSET = ("vector_type", "query_prefix", "chunk_prefix"), (None, "", "auto")  # settings of an index
 SHOWN, LAYOUT_SHOWN = 3, 40  # how many texts of a layout are shown, and how many characters of each
 
 
@@ -92,26 +94,36 @@ def describe_left_out(state: str, pages: int, url: str, error: str | None) -> st
     return f"{pages:,} {PLURALS.get(state, state)}, such as {url}{reason}" if pages > 1 else f"1 {state}: {url}{reason}"
 
 
-def describe_plan(plan: Mapping[str, Any]) -> list[str]:
-    """Return the result of `plan_reindex` as lines for a person."""
-    lines = []
+def describe_plan(plan: Mapping[str, Any]) -> list[Fact]:
+    """Return the result of `plan_reindex` as facts for a person."""
+    facts = []
     for source in plan["sources"]:
         named = f"{source['pages']:,} pages ({source['new_pages']:,} new)"
-        if not source["is_remote"]:
-            lines.append(f"  source    {source['name']}: {named}")
-            continue
-        lines.append(f"  site      {source['name']}")
-        lines.append(f"            start page, sitemap and llms.txt list {named}; these may lead to more")
-        if source["max_pages"]:
-            lines.append(f"            at most {source['max_pages']:,} are fetched")
+        if source["is_remote"]:
+            lines = [source["name"], f"start page, sitemap and llms.txt list {named}; these may lead to more"]
+            lines += [f"at most {source['max_pages']:,} are fetched"] if source["max_pages"] else []
+            facts.append(Fact("site", "\n".join(lines)))
+        else:
+            facts.append(Fact("source", f"{source['name']}: {named}"))
     known = ", ".join(f"{count:,} {state}" for state, count in plan["known_pages"].items())
-    total = sum(plan["known_pages"].values())
-    lines.append(f"  pages     {total:,} known{f': {known}' if known else ''}")
-    lines.append(f"  chunks    from {plan['stored_pages_to_index']:,} stored pages that the index lacks")
-    lines.append(f"  estimate  {Estimate(**plan['estimate'])}")
-    lines.append(f"  index     {'brought up to date' if plan['index'] == 'bring up to date' else 'built new'}")
-    lines.append(f"  settings  {', '.join(f'{key} {value}' for key, value in plan['settings'].items() if value)}")
-    return lines
+    facts += [
+        Fact("pages", known or "none"),
+        Fact("chunks", f"from {plan['stored_pages_to_index']:,} stored pages that the index lacks"),
+        Fact("estimate", str(Estimate(**plan["estimate"]))),
+        Fact("index", "brought up to date" if plan["index"] == "bring up to date" else "built new"),
+        Fact("settings", describe_settings(plan["settings"])),
+    ]
+    return facts
+
+
+def describe_settings(settings: Mapping[str, Any]) -> str:
+    """Return the settings of an index in a few words."""
+    size, overlap, dimension = (settings.get(name) for name in ("chunk_size", "chunk_overlap", "dimension"))
+    chunks = f"{size} {settings.get('chunk_unit', 'tokens')}" if size else "as much as it reads"
+    named = f"{settings['model']} ({dimension} dimensions)" if dimension else settings["model"]
+    more = [f"overlap {overlap}"] if overlap else []
+    more += [f"{name.replace('_', ' ')} {settings[name]}" for name in SAID_IF_SET if settings.get(name) not in UNSET]
+    return ", ".join([named, f"chunks of {chunks}", *more])
 
 
 @dataclass(frozen=True)
@@ -154,48 +166,61 @@ class ReindexSummary:
         return values
 
     def __str__(self) -> str:
-        pages, chunks = self.pages, self.chunks
-        seen = ", ".join(f"{pages[key]:,} {key}" for key in PAGE_COUNTS)
+        return str(self.described())
+
+    def described(self) -> Sheet:
+        """Return the summary for a person."""
+        chunks = self.chunks
         made = ", ".join(f"{chunks[key]:,} {key}" for key in ("embedded", "reused", "written", "deleted"))
-        seconds = ", ".join(f"{step} {value:.1f}" for step, value in self.seconds.items())
-        return f"""collection {self.collection}, run {self.run}
-  pages     {pages["seen"]:,} seen: {seen}{self._files()}{self._left_out()}
-  sections  {self.sections:,}{self._listings()}{self._layouts()}
-  chunks    {chunks["total"]:,}: {made}
-  seconds   {seconds}
-  index     {self._index()}{self._failures()}"""
+        steps = [f"{step.replace('_', ' ')} {taken:.1f} s" for step, taken in self.seconds.items() if round(taken, 1)]
+        facts = [
+            *self._pages(),
+            Fact("sections", f"{self.sections:,}{self._listings()}"),
+            *(Fact("layout", line) for line in describe_layouts(self.layouts)),
+            Fact("chunks", f"{chunks['total']:,}: {made}"),
+            Fact("time", ", ".join(steps) or "less than 0.1 s"),
+            Fact("index", self._index()),
+            *self._failures(),
+        ]
+        return Sheet(f"collection {self.collection}, run {self.run}", facts)
 
-    def _failures(self) -> str:
-        """Return lines about the first pages that failed, and the command that lists the rest."""
-        lines = [f"  failed    {page['url']}: {page['error']}" for page in self.failures]
-        if more := self.pages["failed"] - len(lines):
-            lines.append(f"            and {more:,} more: `raydex status {self.collection} --failed` lists them")
-        return "".join(f"\n{line}" for line in lines) if self.failures else ""
+    def _pages(self) -> Iterator[Fact]:
+        """Yield how many pages were read, and which pages and files were left out."""
+        seen = ", ".join(f"{self.pages[key]:,} {key}" for key in PAGE_COUNTS)
+        yield Fact("pages", f"{self.pages['seen']:,} seen: {seen}")
+        if files := self._files():
+            yield Fact("files", files)
+        if left_out := self._left_out():
+            yield Fact("left out", "\n".join(left_out))
 
-    def _left_out(self) -> str:
+    def _failures(self) -> Iterator[Fact]:
+        """Yield the first pages that failed, and the command that lists the rest."""
+        for page in self.failures:
+            yield Fact("failed", f"{page['url']}: {page['error']}")
+        more = self.pages["failed"] - len(self.failures)
+        if self.failures and more:
+            yield Fact("", f"and {more:,} more: `raydex status {self.collection} --failed` lists them")
+
+    def _left_out(self) -> list[str]:
         """Return lines about pages that are not indexed: how many for each reason, and the first of them."""
         lines = [describe_left_out(**one) for one in self.left_out[:REASONS_SHOWN]]
         if more := sum(one["pages"] for one in self.left_out[REASONS_SHOWN:]):
             lines.append(f"{more:,} more for other reasons")
-        return "".join(f"\n  {'left out' if not number else '':<9} {line}" for number, line in enumerate(lines))
+        return lines
 
     def _listings(self) -> str:
         count = self.pages["listings"]
         return f" ({count:,} of the pages only list links or names: nothing to cite)" if count else ""
 
-    def _layouts(self) -> str:
-        """Return a line for each site about text that repeats on its pages and is left out."""
-        return "".join(f"\n  layout    {line}" for line in describe_layouts(self.layouts))
-
     def _files(self) -> str:
-        """Return a line about files that were not read, "" if there are none."""
+        """Return a description of the files that were not read, "" if there are none."""
         said = []
         if self.skipped_files:
             kinds = ", ".join(f"{count:,} {suffix}" for suffix, count in self.skipped_files.items())
             said.append(f"skipped {sum(self.skipped_files.values()):,} files: {kinds}")
         if self.excluded_files:
             said.append(f"excluded {self.excluded_files:,}")
-        return f"\n  files     {'; '.join(said)}" if said else ""
+        return "; ".join(said)
 
     def _index(self) -> str:
         if self.index is None:

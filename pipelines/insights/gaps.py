@@ -84,6 +84,12 @@ def nearest_source(rows: Sequence[AskedQuestion]) -> str:
     return max(votes, key=lambda source: votes[source], default="")
 
 
+def describe_troubles(counts: Mapping[str, int]) -> str:
+    """Describe how many answers to all questions were not good."""
+    names = {"unknown": TROUBLES["unknown"], "low": TROUBLES["low"], "failed": "failed"}
+    return ", ".join(f"{counts[kind]:,} {words}" for kind, words in names.items())
+
+
 def describe_gap(gap: Mapping[str, Any], name: str = "") -> str:
     """Describe how often a gap was asked, and how its answers turned out."""
     troubles = ", ".join(f"{gap[kind]:,} {words}" for kind, words in TROUBLES.items() if gap[kind])

@@ -20,6 +20,7 @@ from pipelines.nights.upkeep import NightUpkeep
 from pipelines.records.night_choices import TrainChoices
 from pipelines.store import Store
 from pipelines.text.progress import Progress, describe_seconds, silent
+from pipelines.text.sheets import Fact, Sheet
 
 RUNS = 20  # runs to examine, and how many of them give the median for the expected time
 OF_THESE = 5
@@ -59,26 +60,28 @@ def plan_night(
     }
 
 
-def describe_night_plan(plan: Mapping[str, Any]) -> str:
-    """Return a plan as text."""
-    lines = [f"the next night of collection {plan['collection']}; nothing is changed now"]
+def describe_night_plan(plan: Mapping[str, Any]) -> Sheet:
+    """Return a plan for a person."""
+    facts = []
     if plan["goes_on_after"]:
-        lines.append(f"  continue  the last night, after: {', '.join(plan['goes_on_after'])}")
-    lines += describe_plan(plan["reindex"])
+        facts.append(Fact("continue", f"the last night, after: {', '.join(plan['goes_on_after'])}"))
+    facts += describe_plan(plan["reindex"])
     expected = plan["expected_s"]
     known = (
         "not known until a run has come to its end"
         if expected is None
         else f"about {describe_seconds(expected)}, as before"
     )
-    lines.append(f"  time      {known}")
+    facts.append(Fact("time", known))
     if plan["expected_pages"] is not None:
-        lines.append(f"  changes   about {plan['expected_pages']:,.0f} pages new, changed or deleted, as before")
+        facts.append(Fact("changes", f"about {plan['expected_pages']:,.0f} pages new, changed or deleted, as before"))
     judge = plan["judge"]
     asked = f"{judge['smoke']:,} smoke questions from headings" if judge["smoke"] else judge["questions"]
-    lines.append(f"  judge     if more than {judge['most_unjudged']:.0%} of the pages change, or a setting: by {asked}")
-    lines.append(f"            may fall: {', '.join(f'{name} {fall:g}' for name, fall in judge['may_fall'].items())}")
-    return "\n".join([*lines, *(f"  {step:<10}{said}" for step, said in plan["upkeep"].items())])
+    when = f"if more than {judge['most_unjudged']:.0%} of the pages change, or a setting: by {asked}"
+    falls = ", ".join(f"{name} {fall:g}" for name, fall in judge["may_fall"].items())
+    facts.append(Fact("judge", f"{when}\nmay fall: {falls}"))
+    facts += [Fact(step, said) for step, said in plan["upkeep"].items()]
+    return Sheet(f"the next night of collection {plan['collection']}; nothing is changed now", facts)
 
 
 def _trainings(chosen: Sequence[TrainChoices]) -> dict[str, str]:

@@ -13,10 +13,14 @@ Verdict = Literal["published", "unchanged", "refused"]
 REFUSED: Verdict = "refused"
 
 
-def verdict_of(run: Mapping[str, Any]) -> str:
-    """Return the verdict of a run that is a finished night, "" for any other run."""
+def outcome_of(run: Mapping[str, Any]) -> str:
+    """Return how a run ended: the verdict of a finished night, else the state of the run."""
     counts = run["counts"] or {}
-    return str(counts.get("night", {}).get("verdict", "")) if run["state"] == "done" else ""
+    if run["state"] == "running" and not run["alive"]:
+        return "abandoned"  # as the next run on the collection will mark it
+    if run["state"] == "done" and counts.get("index", 0) is None:
+        return "done, and indexed nothing"
+    return str(counts.get("night", {}).get("verdict", run["state"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,16 @@ from dataclasses import asdict, replace
 from uuid import uuid4
 
 from pipelines.evaluation.dataset import BadDataset
-from pipelines.nights.gate import WorseQuestion
 from pipelines.nights.notices.notice import Notice
 from pipelines.nights.result import REFUSED, NightResult
+from pipelines.text.sheets import Fact, Part, Sheet
 
 HIDDEN = "a question"  # replaces its text
 
 
-def describe_night(result: NightResult) -> str:
+def describe_night(result: NightResult) -> Sheet:
     """Return the summary of a night for a person on the machine that ran it, including question texts."""
-    head = f"night of collection {result.collection}, run {result.run}: {result.verdict}"
-    return "\n".join([head, *_describe(result)])
+    return Sheet(f"night of collection {result.collection}, run {result.run}: {result.verdict}", list(_parts(result)))
 
 
 def refusal_notice(id: str, result: NightResult, with_questions: bool) -> Notice:
@@ -32,8 +31,8 @@ def refusal_notice(id: str, result: NightResult, with_questions: bool) -> Notice
         "measures": result.judged.get("measures", []),
         "worse": [asdict(one) for one in result.worse],
     }
-    title = f"Raydex: the night of {result.collection} was refused"
-    return Notice(id, "night.refused", result.collection, title, list(_describe(result)), data)
+    sheet = Sheet(f"Raydex: the night of {result.collection} was refused", list(_parts(result)))
+    return Notice(id, "night.refused", result.collection, sheet.title, sheet.lines(), data)
 
 
 def failure_notice(collection: str, error: Exception) -> Notice:
@@ -51,25 +50,21 @@ def trial_notice(collection: str) -> Notice:
     return Notice(uuid4().hex, "test", collection, f"Raydex: a test notice for {collection}", lines)
 
 
-def _describe(result: NightResult) -> Iterator[str]:
+def _parts(result: NightResult) -> Iterator[Part]:
     for name, said in result.steps.items():
-        yield f"  {name:<11} {said}"
-    for measure in result.judged.get("measures", ()):
-        yield f"  {measure['said']}"
+        yield Fact(name, said)
+    if measures := result.judged.get("measures", ()):
+        yield Fact("measures", "\n".join(measure["said"] for measure in measures))
     if result.reason:
-        yield f"  reason      {result.reason}"
+        yield Fact("reason", result.reason)
     if result.worse:
-        yield f"  worse       {len(result.judged['worse']):,} questions, the first {len(result.worse)}:"
+        yield Fact("worse", f"{len(result.judged['worse']):,} questions, the first {len(result.worse)}:")
     for question in result.worse:
-        yield from (f"    {line}" for line in _describe_worse(question))
+        yield Fact("", f"{question.question} ({', '.join(question.sources)})")
+        for name, hits in (("before", question.before), ("after", question.after)):
+            yield Fact(f"  {name}", _marked(hits, question.sources))
     if result.verdict == REFUSED and result.index.get("index") and not result.index["published"]:
         yield f"`raydex publish {result.collection}` makes the candidate live anyway"
-
-
-def _describe_worse(question: WorseQuestion) -> Iterator[str]:
-    yield f"{question.question} ({', '.join(question.sources)})"
-    for name, hits in (("before", question.before), ("after", question.after)):
-        yield f"  {name:<7} {_marked(hits, question.sources)}"
 
 
 def _marked(hits: Sequence[str], sources: Sequence[str]) -> str:

@@ -11,12 +11,14 @@ from uuid import uuid4
 
 from pipelines.answering.settings import AnswerSettings
 from pipelines.indexing.publish import COUNTED
-from pipelines.insights.gaps import TROUBLES, describe_gap
+from pipelines.insights.gaps import TROUBLES, describe_gap, describe_troubles
 from pipelines.insights.insights import Period, embedders_of, gather_insights
 from pipelines.nights.journal import NIGHTLY
 from pipelines.nights.notices.notice import Notice
+from pipelines.nights.result import outcome_of
 from pipelines.store import Store
 from pipelines.text.progress import Progress, describe_seconds
+from pipelines.text.sheets import Fact, Part, Sheet
 
 RUNS, GROUPS = 200, 10  # runs to examine, groups of unanswered questions to show
 UPDATING = (NIGHTLY, "reindex")
@@ -44,41 +46,39 @@ def report_on(
         "pages": status["pages"],
         "updated": good and good.isoformat(timespec="seconds"),
         "updated_s": (now - good).total_seconds() if good else None,
-        "nights": dict(Counter(_outcome(run) for run in updates if run["kind"] == NIGHTLY and run["started"] >= since)),
+        "nights": dict(
+            Counter(outcome_of(run) for run in updates if run["kind"] == NIGHTLY and run["started"] >= since)
+        ),
         "changed": {name: sum(row[name] for row in published) for name in COUNTED},
         "questions": {name: view["totals"][name] for name in TOTALS},
         "unanswered": [_group(gap, with_questions) for gap in view["gaps"][:GROUPS]],
     }
 
 
-def describe_report(report: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a report."""
+def describe_report(report: Mapping[str, Any]) -> Sheet:
+    """Return a report for a person."""
     pages = ", ".join(f"{count:,} {state}" for state, count in report["pages"].items())
     updated = "never" if report["updated_s"] is None else f"{describe_seconds(report['updated_s'])} ago"
     nights = ", ".join(f"{count:,} {outcome}" for outcome, count in report["nights"].items())
     asked = report["questions"]
-    bad = f"{asked['unknown']:,} not known, {asked['low']:,} of low confidence, {asked['failed']:,} failed"
-    return [
-        f"fresh     last good update {updated}; revision {report['revision']}; pages: {pages}",
-        f"nights    {nights or 'none'}",
-        f"changed   {_changes(report['changed'], 'pages')}; {_changes(report['changed'], 'chunks')}",
-        f"asked     {asked['questions']:,} questions: {bad}",
-        f"rated     {asked['up']:,} up, {asked['down']:,} down",
-        *_unanswered(report["unanswered"]),
-    ]
+    return Sheet(
+        f"Raydex: the last {report['days']:g} days of {report['collection']}",
+        [
+            Fact("fresh", f"last full run {updated}; revision {report['revision']}"),
+            Fact("pages", pages or "none"),
+            Fact("nights", nights or "none"),
+            Fact("changed", f"{_changes(report['changed'], 'pages')}; {_changes(report['changed'], 'chunks')}"),
+            Fact("asked", f"{asked['questions']:,} questions: {describe_troubles(asked)}"),
+            Fact("rated", f"{asked['up']:,} up, {asked['down']:,} down"),
+            *_unanswered(report["unanswered"]),
+        ],
+    )
 
 
 def report_notice(report: Mapping[str, Any]) -> Notice:
     """Return a report as a notice."""
-    title = f"Raydex: the last {report['days']:g} days of {report['collection']}"
-    return Notice(uuid4().hex, "report", report["collection"], title, describe_report(report), report)
-
-
-def _outcome(run: Mapping[str, Any]) -> str:
-    """Return how a night ended: its verdict, or the state of its run."""
-    if run["state"] == "running" and not run["alive"]:
-        return "abandoned"
-    return str((run["counts"] or {}).get("night", {}).get("verdict", run["state"]))
+    sheet = describe_report(report)
+    return Notice(uuid4().hex, "report", report["collection"], sheet.title, sheet.lines(), report)
 
 
 def _changes(changed: Mapping[str, int], what: str) -> str:
@@ -91,9 +91,9 @@ def _group(gap: Mapping[str, Any], with_questions: bool) -> dict[str, Any]:
     return {**{name: gap[name] for name in shown}, "nearest": gap["nearest"] and gap["nearest"]["source"]}
 
 
-def _unanswered(groups: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _unanswered(groups: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
     if groups:
         yield f"unanswered, in {len(groups):,} groups:"
     for group in groups:
-        near = f"; nearest: {group['nearest']}" if group["nearest"] else ""
-        yield f"  {describe_gap(group, group.get('question', ''))}{near}"
+        near = f"\nnearest: {group['nearest']}" if group["nearest"] else ""
+        yield Fact(f"{group['count']:,} ×", f"{describe_gap(group, group.get('question', ''))}{near}")

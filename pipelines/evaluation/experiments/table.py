@@ -10,7 +10,8 @@ from typing import Any
 
 from pipelines.evaluation.experiments.record import Record
 from pipelines.evaluation.metrics import answer_metrics, hit_metrics, is_of_hits, label_of
-from pipelines.text.tables import TextTable, as_columns, in_cell, split_between, with_interval
+from pipelines.text.sheets import Fact, Grid, Part, Sheet
+from pipelines.text.tables import TextTable, in_cell, split_between, with_interval
 from pipelines.text.tables import as_markdown as table_as_markdown
 
 # A heading, and a function that formats the cell of a measured run.
@@ -93,8 +94,8 @@ def _bold(form: str) -> Callable[[Sequence[float]], str]:
 # ------------------------------------------------------------------------------------------- text
 
 
-def as_text(found: Mapping[str, Any]) -> str:
-    """Return the runs as aligned columns for a terminal, best first; `*` marks the baseline."""
+def as_sheet(found: Mapping[str, Any], notes: Sequence[Part] = ()) -> Sheet:
+    """Return the runs as a table, best first, and `notes` below it; `*` marks the baseline."""
     names, metric, runs = score_columns(found) | answer_columns(found), found["metric"], found["runs"]
     columns: list[Column] = [
         *((heading, _shown("scores", name, MEAN, "–")) for name, heading in names.items()),
@@ -107,9 +108,8 @@ def as_text(found: Mapping[str, Any]) -> str:
     marked = [{**run, "name": f"{run['name']} *"} if run["name"] == found["baseline"] else run for run in runs]
     title = f"{found['name']}: {metric.partition('@')[0]}, {found['dataset']['questions']:,} questions"
     table = _tabulate({**found, "runs": [run for run in marked if run["state"] == "done"]}, title, columns)
-    failed = [f"{run['name']}: {_failure(run)}" for run in runs if run["state"] != "done"]
-    lines = [*as_columns([table.head, *table.rows]), *failed, *stand_ins(found)]
-    return "\n".join([title, *(f"  {line}" for line in lines)])
+    failed = [Fact("failed", f"{run['name']}: {_failure(run)}") for run in runs if run["state"] != "done"]
+    return Sheet(title, [Grid(table.head, table.rows), *failed, *stand_ins(found), *notes])
 
 
 def stand_ins(found: Mapping[str, Any]) -> list[str]:
@@ -121,12 +121,11 @@ def stand_ins(found: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def plan_as_text(plan: Mapping[str, Any]) -> str:
-    """Return the plan of an experiment as text."""
-    lines = [f"  {name}: {index}" for name, index in plan["runs"].items()]
-    lines += [f"  {name}: will fail: {error}" for name, error in plan["failing"].items()]
-    head = f"dry run: {plan['questions']:,} questions, {len(lines)} runs"
-    return "\n".join([head, *lines, f"indexes to build: {', '.join(plan['to_build']) or 'none'}"])
+def describe_plan(plan: Mapping[str, Any]) -> Sheet:
+    """Return the plan of an experiment for a person."""
+    rows = [*plan["runs"].items(), *((name, f"will fail: {error}") for name, error in plan["failing"].items())]
+    title = f"dry run: {plan['questions']:,} questions, {len(rows)} runs"
+    return Sheet(title, [Grid(["run", "index"], rows, "<"), Fact("to build", ", ".join(plan["to_build"]) or "none")])
 
 
 # ------------------------------------------------------------------------------------------- Markdown

@@ -174,7 +174,7 @@ def test_answers_are_measured_with_counts_and_exported_for_human_grading(job: Jo
     assert "asking 7 questions (an answer): about 7 calls of language models" in done.err
     page = (out / "answers.md").read_text()
     assert page.startswith("# Answers: six.jsonl + other.jsonl") and page.count("\nGrade:") == 7
-    assert "the 6 with a reply of a model: seconds" in page and "answered by: llm (scripted) 6, extractive 1" in page
+    assert " s for the 6 with a reply of a model" in page and "answered by  llm (scripted) 6, extractive 1" in page
     assert "## 7. How long do I boil an egg" in page and "*About other things:" in page
     assert "**not supported**" in page and ", the reference page" in page and "by llm; confidence" in page
 
@@ -219,7 +219,7 @@ def test_questions_that_fail_in_the_model_are_retried_but_not_forever(job: Job, 
         assert "5 of them 3 times and never with all parts" in done.err
         said = job(*MODEL_ANSWERS).out
     assert "WARNING: a model failed: 5 of 6 answers come from another model and count like the others" in said
-    assert "answered by: extractive 5, small (scripted) 1 (5 as the model failed)" in said
+    assert "answered by  extractive 5, small (scripted) 1 (5 as the model failed)" in said
 
 
 def test_failed_questions_are_counted_and_fail_the_job_if_all_fail(job: Job, monkeypatch) -> None:

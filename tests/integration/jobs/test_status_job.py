@@ -43,7 +43,7 @@ def test_single_collection_shows_its_sources_and_non_default_settings(jobs: Jobs
     assert "hash:64 (64 dimensions)" in text
     assert f"  run {run:<6} " in text and "reindex running, " in text
     lock.release()
-    assert "reindex ended without a word" in jobs.text("status", "docs")
+    assert "reindex abandoned" in jobs.text("status", "docs")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from kit.scripted_server import Raw, ScriptedServer
 
+from jobs.cli import BAD_INPUT, exit_code
 from pipelines.embedding.embedder import EmbeddingFailed
 from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.openai import BATCH, BATCH_TOKENS, OpenAIEmbedder
@@ -121,9 +122,10 @@ def test_changing_dimension_is_refused(endpoint: Endpoint) -> None:
         embedder.embed_chunks(["a"])
 
 
-def test_openai_requires_a_key() -> None:
-    with pytest.raises(EmbeddingFailed, match="API key"):
+def test_missing_key_is_bad_input_that_says_where_to_set_it() -> None:
+    with pytest.raises(EmbeddingFailed, match="set OPENAI_API_KEY") as raised:
         OpenAIEmbedder(load_tokenizer("openai:text-embedding-3-small"), None, None)
+    assert exit_code(raised.value) == BAD_INPUT
 
 
 def test_tokens_are_never_underestimated() -> None:

@@ -181,14 +181,14 @@ def test_answers_of_substitute_agents_are_counted_and_reported(engine):
     rows = by_id(Evaluator(engine, plan).ask(EXAMPLES))
     result = results.summarise(EXAMPLES, rows, plan)
     assert result["num_stand_ins"] == 0 and "WARNING" not in as_text({**result, **DESCRIBED})
-    assert "  answered by: extractive 3" in as_text({**result, **DESCRIBED}).splitlines()
+    assert "  answered by  extractive 3" in as_text({**result, **DESCRIBED}).splitlines()
     first = rows[EXAMPLES[0].id]
     rows[EXAMPLES[0].id] = replace(first, answer={**(first.answer or {}), "degraded": ["llm:small"]})
     result = results.summarise(EXAMPLES, rows, plan)
     assert result["num_stand_ins"] == 1
     lines = as_text({**result, **DESCRIBED}).splitlines()
     assert "1 of 3 answers come from another model" in lines[1]
-    assert "  answered by: extractive 3 (2 as no model was asked, 1 as the model failed)" in lines
+    assert "  answered by  extractive 3 (2 as no model was asked, 1 as the model failed)" in lines
 
 
 def test_missing_reference_answer_is_neither_judged_nor_a_failure(engine):

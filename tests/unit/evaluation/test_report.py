@@ -11,7 +11,7 @@ from test_experiment import EXAMPLES, SWEEP, compared, failed_record, record, ro
 from pipelines.evaluation.experiments.comparison import check_names
 from pipelines.evaluation.experiments.report import MOST_QUESTIONS, as_html, write_report
 from pipelines.evaluation.experiments.sweep import Cell
-from pipelines.evaluation.experiments.table import as_markdown, as_text, write_into_page
+from pipelines.evaluation.experiments.table import as_markdown, as_sheet, write_into_page
 from pipelines.evaluation.metrics import METRICS, Metric
 from pipelines.text.tables import NoPlace
 
@@ -119,7 +119,7 @@ def test_declared_metric_appears_in_records_tables_and_the_report(monkeypatch, t
     assert found["runs"][0]["scores"]["first_page@1"][0] == 1
     assert found["runs"][1]["against"]["first_page@3"][0] == 0
     assert "first page at each number of chunks" in as_markdown(found) and "**0.333**" in as_markdown(found)
-    assert as_text(found).splitlines()[2].split()[:4] == ["one", "*", "1.000", "0.333"]
+    assert str(as_sheet(found)).splitlines()[2].split()[:4] == ["one", "*", "1.000", "0.333"]
     write_report(tmp_path, found)
     data = data_of((tmp_path / "report.html").read_text())
     assert data["labels"]["first_page@3"] == "first page @ 3" and "first_page@3" in data["of_hits"]
@@ -128,7 +128,7 @@ def test_declared_metric_appears_in_records_tables_and_the_report(monkeypatch, t
 def test_extra_metric_is_a_column_of_every_table(monkeypatch):
     monkeypatch.setitem(METRICS, "depth", Metric("depth", "depth", of_hits=lambda *_: 0.25, by_k=False, beside=True))
     found = results()
-    assert "depth" in as_text(found).splitlines()[1].split()
+    assert "depth" in str(as_sheet(found)).splitlines()[1].split()
     assert "| depth |" in as_markdown(found) and "| 0.250 |" in as_markdown(found)
 
 
@@ -157,10 +157,10 @@ def test_answers_have_a_table_with_every_measure_seconds_and_tokens():
     assert first[:4] == ["| dear", "1.00 [0.75, 1.00]", "**5.00** [5.00, 5.00]", "+2.00 [+0.50, +3.50]"]
     assert (second[0], second[3], first[5:]) == ("| cheap", "", ["", "1", "1", "10.00 |"])
     assert len(failed) == len(head) and "failed: RuntimeError: down" in failed[1]
-    assert "claims supported" in as_text(found).splitlines()[1]
+    assert "claims supported" in str(as_sheet(found)).splitlines()[1]
     assert "WARNING" not in both
     found["runs"][0]["stand_ins"] = 3
-    for text in (as_text(found), as_markdown(found)):
+    for text in (str(as_sheet(found)), as_markdown(found)):
         assert "WARNING: cheap: a model failed for 3 questions, which another agent answered" in text
 
 

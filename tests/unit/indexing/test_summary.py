@@ -17,14 +17,14 @@ def summary(failed: int = 0, shown: int = 0, **more: Any) -> ReindexSummary:
 
 def test_three_failures_are_shown_with_the_command_for_the_rest():
     lines = str(summary(5, 3)).splitlines()[-4:]
-    assert lines[0] == "  failed    https://d.test/0: reason 0"
-    assert lines[3] == "            and 2 more: `raydex status docs --failed` lists them"
+    assert lines[0] == "  failed     https://d.test/0: reason 0"
+    assert lines[3] == "             and 2 more: `raydex status docs --failed` lists them"
     assert "more" not in str(summary(3, 3)) and "failed  " not in str(summary())
 
 
 def test_unread_files_are_named():
     assert "files" not in str(summary())
-    assert "  index     none" in str(replace(summary(), index=None))
+    assert "  index      none" in str(replace(summary(), index=None))
     some = summary(skipped_files={".png": 1800, ".svg": 30}, excluded_files=4)
     assert "skipped 1,830 files: 1,800 .png, 30 .svg; excluded 4" in str(some)
     assert some.as_dict()["skipped_files"] == {".png": 1800, ".svg": 30}
@@ -36,5 +36,5 @@ def test_reasons_for_skipped_pages_are_shown():
     many = [moved | {"state": "skipped", "error": f"reason {n}"} for n in range(9)]
     lines = str(summary(left_out=[copies, moved, *many])).splitlines()
     assert "1,200 duplicates, such as https://d.test/b (same text as https://d.test/a)" in lines[2]
-    assert lines[2].startswith("  left out  ") and lines[3] == "            1 redirect: https://d.test/old"
-    assert lines[8] == "            5 more for other reasons" and "left out" not in str(summary())
+    assert lines[2].startswith("  left out   ") and lines[3] == "             1 redirect: https://d.test/old"
+    assert lines[8] == "             5 more for other reasons" and "left out" not in str(summary())

@@ -89,7 +89,7 @@ def test_key_flag_wins_over_the_environment(service, home, monkeypatch):
 
 def test_missing_key_is_an_error_that_says_where_to_give_it(service, capsys):
     service.key = "rdx_right"
-    assert run("--url", service.url) == 1
+    assert run("--url", service.url) == 2
     error = capsys.readouterr().err
     assert f"{service.url} answered 401: this request needs a key" in error and "`--key` or RAYDEX_KEY" in error
     assert run("--url", service.url, "--key", "rdx_right") == 0

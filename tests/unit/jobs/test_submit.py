@@ -253,8 +253,10 @@ def test_running_job_is_stopped_and_a_finished_one_left_alone(before, said, caps
 
 def test_jobs_are_listed_with_their_commands_and_an_unknown_one_reported():
     jobs = submit.Jobs(submit.ADDRESS, Listed("RUNNING"))
-    told, line = jobs.describe_all()
+    told, shown = jobs.describe_all()
+    head, line = str(shown).splitlines()
     assert [job["job"] for job in told["jobs"]] == ["raysubmit_1"]
+    assert head.split() == ["job", "state", "began", "took", "command"]
     assert line.startswith("raysubmit_1  RUNNING") and line.endswith("raydex index x")
     for act in (jobs.describe_state, jobs.follow, jobs.stop):
         with pytest.raises(BadInput, match=r"no job 'nope' at .*submit --list. lists them"):
