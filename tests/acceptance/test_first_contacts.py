@@ -42,7 +42,7 @@ def own_mounts(*mounts: str) -> list[str]:
 
 
 @as_root
-def test_root_in_a_folder_that_only_root_can_enter(land):
+def test_demo_works_for_root_in_a_folder_that_only_root_can_enter(land):
     closed = land.folder / "root"
     closed.mkdir(mode=0o700)
     try_demo(land.settle("root/raydex"))
@@ -50,14 +50,14 @@ def test_root_in_a_folder_that_only_root_can_enter(land):
 
 
 @pytest.mark.parametrize("umask", ["022", "077"])
-def test_an_ordinary_account(land, umask):
+def test_demo_works_for_an_ordinary_account_and_keeps_its_data_private(land, umask):
     place = land.settle(f"umask {umask}/raydex", ORDINARY if IS_ROOT else None, int(umask, 8))
     place.within = within(f"umask {umask}")
     try_demo(place)
     assert (place.home / ".local/share/raydex").stat().st_mode & 0o077 == 0
 
 
-def test_path_with_spaces_and_non_latin_letters(land):
+def test_demo_works_in_a_path_with_spaces_and_non_latin_letters(land):
     """In an ASCII locale, Python 3.11 itself cannot read the path of an editable install."""
     place = land.settle("Große Übersicht (neu)/мой raydex")
     place.environment = {"LANG": "C.UTF-8"}
@@ -65,7 +65,7 @@ def test_path_with_spaces_and_non_latin_letters(land):
 
 
 @as_root
-def test_small_shared_memory(land):
+def test_demo_works_with_half_of_a_containers_shared_memory(land):
     """Uses half of a container's default."""
     place = land.settle("shm/raydex")
     place.within = own_mounts("mount -t tmpfs -o size=32m tmpfs /dev/shm")
@@ -73,7 +73,7 @@ def test_small_shared_memory(land):
 
 
 @as_root
-def test_disk_with_just_enough_room(land):
+def test_demo_works_on_a_disk_with_just_enough_room(land):
     place = land.settle("little/raydex")
     place.within = own_mounts(f"mount -t tmpfs -o size=400m tmpfs '{place.home}'")
     try_demo(place)
@@ -91,7 +91,7 @@ def test_full_disk_is_reported_by_name(land, room, works):
 
 
 @as_root
-def test_no_network_after_the_install(land):
+def test_demo_works_without_a_network_after_the_install(land):
     if shutil.which("ip") is None:
         pytest.skip("no iproute2")
     place = land.settle("offline/raydex")
@@ -100,7 +100,7 @@ def test_no_network_after_the_install(land):
 
 
 @pytest.mark.parametrize("minor", [12, 13, 14])
-def test_newer_python_by_make_install(land, minor):
+def test_make_install_works_on_every_newer_python(land, minor):
     """Tests the install itself, from a package index, without a compiler in the environment."""
     python = shutil.which(f"python3.{minor}")
     runs = (

@@ -34,19 +34,19 @@ def slow(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(tmp_path / "slow"), os.environ.get("PYTHONPATH", "")]).rstrip(":")}
 
 
-def test_ray_on_this_machine(slow):
+def test_ray_on_this_machine_works_after_a_slow_start(slow):
     done = subprocess.run([sys.executable, "-c", WORK], env=os.environ | slow, capture_output=True, text=True,
                           check=False)  # fmt: skip
     assert "answer 42" in done.stdout, done.stderr
 
 
-def test_head(slow, tmp_path):
+def test_head_shows_its_node_after_a_slow_start(slow, tmp_path):
     with run_head(["deploy/start-cluster"], tmp_path / "token", **slow) as head:
         as_owner = {"Authorization": f"Bearer {head.token}"}
         eventually(lambda: "ALIVE" in head.get("/nodes?view=summary", **as_owner).text, "the node is up", 120)
 
 
-def test_cluster_node(slow, tmp_path):
+def test_node_joins_a_cluster_after_a_slow_start(slow, tmp_path):
     with cluster(tmp_path, **slow) as nodes:
         node = nodes.add(**slow)
         assert node.pids("raylet/raylet")

@@ -231,7 +231,7 @@ def test_sender_gets_answers_only_from_the_allowed_routes(sender: Sender) -> Non
         assert "frame-ancestors 'none'" in reply.headers["Content-Security-Policy"], route
 
 
-def test_table_of_decisions(request: pytest.FixtureRequest) -> None:
+def test_open_routes_answer_all_senders_and_no_others_do(request: pytest.FixtureRequest) -> None:
     rows = [(one.name, *("yes" if kind in one.answered else "-" for kind in KINDS)) for one in SENDERS]
     leave_table(
         request.config, f"who may ask: {len(SENDERS)} senders, {len(ROUTES)} routes", ("who sends", *KINDS), rows

@@ -44,7 +44,7 @@ def finish(case: Case, by: str = "the same run") -> None:
     case.report(by)
 
 
-def test_killing_the_embedding_node(bench):
+def test_run_outlives_the_node_that_embeds(bench):
     with bench.case("node that embeds") as case:
         case.run()
         case.until(0.3, 0.2)
@@ -52,7 +52,7 @@ def test_killing_the_embedding_node(bench):
         finish(case)
 
 
-def test_killing_the_crawling_node(bench):
+def test_run_outlives_the_node_that_crawls(bench):
     with bench.case("node that crawls") as case:
         case.run()
         case.until(0.3, 0.1)
@@ -60,7 +60,7 @@ def test_killing_the_crawling_node(bench):
         finish(case)
 
 
-def test_killing_the_driver_node(bench):
+def test_second_run_continues_after_the_node_of_the_driver_died(bench):
     with bench.case("node of the driver") as case:
         [first, _] = case.nodes.nodes
         case.run(first)
@@ -71,7 +71,7 @@ def test_killing_the_driver_node(bench):
         finish(case, "the next run")
 
 
-def test_killing_a_node_during_publish(bench):
+def test_run_outlives_a_node_during_publish(bench):
     with bench.case("node during publish") as case:
         case.run()
         case.publishing()
@@ -79,7 +79,7 @@ def test_killing_a_node_during_publish(bench):
         finish(case)
 
 
-def test_killing_the_head(bench):
+def test_run_continues_on_a_restarted_cluster_after_the_head_died(bench):
     """Without its state all nodes end. A restarted cluster continues with the same collection."""
     with bench.case("head") as case:
         case.run()
@@ -103,7 +103,7 @@ def test_killing_a_head_with_state_in_redis(bench, redis):
 
 
 @pytest.mark.parametrize("seconds", [5, None], ids=["5-s", "for-good"])
-def test_cutting_off_a_host(bench, seconds):
+def test_run_ends_well_after_a_host_is_cut_off(bench, seconds):
     name = f"host cut off {f'{seconds} s' if seconds else 'for good'}"
     with network() as net, bench.case(name, net=net, **HEALTH) as case:
         case.run()

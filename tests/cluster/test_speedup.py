@@ -22,7 +22,7 @@ HEAD = ("nodes", "run", "speed-up over the embedder alone", "CPU seconds by proc
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
-def test_speedup(count, tmp_path, server: DatabaseServer, request: pytest.FixtureRequest):
+def test_more_nodes_finish_sooner(count, tmp_path, server: DatabaseServer, request: pytest.FixtureRequest):
     file = counted_pages(tmp_path, PAGES)
     with (
         server.database() as database,

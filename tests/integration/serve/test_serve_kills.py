@@ -229,24 +229,24 @@ def settings(url: str, home: Path, llm: ScriptedLLM, others: str) -> Settings:
     )  # fmt: skip
 
 
-def test_killing_the_only_retriever(bench: Bench) -> None:
+def test_answers_outlive_the_only_retriever(bench: Bench) -> None:
     ends = bench.under_load("Retriever", lambda: kill_9(*replicas("Retriever")))
     assert set(ends.values()) <= {ANSWER, DEGRADED}
 
 
 @pytest.mark.parametrize("bench", ["all"], indirect=True)
 @pytest.mark.parametrize("deployment", ["Reranker", "Agent-strong"])
-def test_killing_the_only_replica_of_a_step(bench: Bench, deployment: str) -> None:
+def test_answers_outlive_the_only_replica_of_a_step(bench: Bench, deployment: str) -> None:
     ends = bench.under_load(deployment, lambda: kill_9(*replicas(deployment)))
     assert set(ends.values()) <= {ANSWER, DEGRADED}  # retrieved hits are answered, by another agent if necessary
 
 
 @pytest.mark.parametrize("bench", ["all"], indirect=True)
-def test_killing_one_of_two_ingress_replicas(bench: Bench) -> None:
+def test_answers_outlive_one_of_two_ingress_replicas(bench: Bench) -> None:
     bench.under_load("Raydex, one of two", lambda: kill_9(bench.random.choice(replicas("Raydex"))))
 
 
-def test_killing_every_ingress_replica(bench: Bench) -> None:
+def test_readers_come_back_after_every_ingress_replica_is_killed(bench: Bench) -> None:
     ends = bench.under_load("Raydex, every replica", lambda: kill_9(*replicas("Raydex")))
     assert ends == {"/query": COME_BACK, "/query/stream": ERROR_EVENT}
 
@@ -256,6 +256,6 @@ def test_killing_every_ingress_replica(bench: Bench) -> None:
     ("keeper of Postgres", lambda home: kill_9(keeper(home))),
     ("Postgres, gone for 5 s", lambda home: keep_down(home, 5.0)),
 ])  # fmt: skip
-def test_killing_the_database(bench: Bench, what: str, kill: Callable[[Path], None]) -> None:
+def test_answers_outlive_a_killed_database(bench: Bench, what: str, kill: Callable[[Path], None]) -> None:
     ends = bench.under_load(what, lambda: kill(bench.home))
     assert set(ends.values()) <= {ANSWER, DEGRADED}

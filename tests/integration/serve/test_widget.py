@@ -316,7 +316,7 @@ def test_settings_can_follow_the_script_address(service: Hosting, browser: Brows
     assert service.engine.asks[-1].collection == "docs"
 
 
-def test_search_while_typing(service: Hosting, browser: Browser) -> None:
+def test_results_are_shown_while_a_reader_types(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     browser.press("Control+k")
     browser.wait_for(f"{SHADOW}.querySelector('dialog.search')?.open === true")
@@ -437,7 +437,7 @@ def test_inline_chat_appears_in_its_target_or_next_to_its_tag(service: Hosting, 
     await_one(browser, "#here raydex-chat textarea")
 
 
-def test_search_mode_without_chat(service: Hosting, browser: Browser) -> None:
+def test_search_mode_finds_sections_and_can_open_the_chat(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser, mode="search")
     browser.click("raydex-widget .launcher")
     write(browser, "comma")

@@ -50,7 +50,7 @@ def test_error_names_the_setting_and_shows_no_key() -> None:
     assert said == "setting agents.0.model is missing; setting retrieval.k is 0: it must be at least 1"
 
 
-def test_no_model_by_default() -> None:
+def test_default_settings_have_no_model_and_quote() -> None:
     plain = make_settings()
     assert all_agents(plain) == [] and make_rewriter(plain) is None and make_reranker(plain) is None
     assert make_router(plain, []).route("anything").agent == "extractive"

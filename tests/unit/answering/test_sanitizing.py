@@ -71,7 +71,7 @@ def out_of_any_chunks(text: str) -> str:
     ("> ```\n> <script>x</script>\n> ```\n", None),
     ("```html\n<script>x</script>\n- <b>\n> <i>\n```", None),
 ])  # fmt: skip
-def test_sanitized_output(written: str, leaves: str | None) -> None:
+def test_only_harmless_text_leaves_in_any_chunks(written: str, leaves: str | None) -> None:
     assert out_of_any_chunks(written) == (written if leaves is None else leaves)
 
 

@@ -97,7 +97,7 @@ def test_int8_requires_a_model_in_files(name: str) -> None:
         ("hash:64", INDEX.model, True, False, "hash:64"),
     ],
 )
-def test_index_model_choice(monkeypatch, named, live, vnni, gpu, chosen):
+def test_int8_model_is_chosen_only_where_it_is_fast_and_new(monkeypatch, named, live, vnni, gpu, chosen):
     monkeypatch.setattr(settings, "multiplies_int8", lambda: vnni)
     monkeypatch.setattr(settings, "has_gpu", lambda: gpu)
     assert choose_model(named, live) == chosen

@@ -73,7 +73,7 @@ def test_readable_files_are_found_except_hidden_and_excluded_ones(mirror: Path) 
         ("file://{}/en", ["_modules/b.md", "a.html"]),  # a bucket is relative to its prefix
     ],
 )
-def test_base_folder_of_a_path(path: str, urls: list[str], mirror: Path) -> None:
+def test_urls_are_relative_to_the_base_folder_of_a_path(path: str, urls: list[str], mirror: Path) -> None:
     assert names(mirror, path) == urls
 
 

@@ -96,7 +96,7 @@ def test_no_other_file_of_indexing_names_a_suffix_or_a_type():
     assert named == []
 
 
-def test_first_bytes_and_accept():
+def test_first_bytes_and_suffixes_tell_the_format():
     assert formats.format_of_body(b"\xef\xbb\xbf\n%PDF-1.7") is formats.PDF
     assert formats.format_of_page(Page("https://d.test/a.html", b"%PDF-1.7", "text/html")) is formats.PDF
     assert formats.format_of_body(b"<p>") is None

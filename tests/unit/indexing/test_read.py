@@ -45,7 +45,7 @@ def words(document: Document) -> str:
         ("Gru\u0308ße".encode(), None),
     ],
 )
-def test_encodings_declared_or_not(body, charset):
+def test_text_is_decoded_with_and_without_a_declared_encoding(body, charset):
     assert words(read(body, charset=charset)).startswith("Grüße")
 
 

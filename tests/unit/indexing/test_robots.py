@@ -45,7 +45,7 @@ def rules(body: bytes, status: int = 200):
         ("quxbot", "/example/page.html", True),
     ],
 )
-def test_example_of_the_rfc(agent, path, allowed):
+def test_example_of_the_rfc_is_read_as_it_says(agent, path, allowed):
     assert rules(EXAMPLE).allow(f"http://h{path}", agent) is allowed
 
 

@@ -158,7 +158,7 @@ def test_wordings_beyond_the_limit_form_single_groups_and_are_counted() -> None:
         (asked(known=False, failed=True, confidence=""), None),
     ],
 )
-def test_weight_of_a_gap(row: AskedQuestion, trouble: Trouble | None) -> None:
+def test_gap_weighs_as_much_as_its_answers_were_bad(row: AskedQuestion, trouble: Trouble | None) -> None:
     assert Trouble.of([row, asked()]) == trouble
 
 

@@ -65,7 +65,7 @@ def test_hanging_check_is_given_up_and_its_late_findings_dropped() -> None:
 # ---------------------------------------------------------------------------------------------- the machine
 
 
-def test_unusable_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_home_folder_fails_and_is_not_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "not" / "there"
     assert run(lambda: machine.check_disk(home))[0].state == "ok"
     assert not home.exists()
@@ -75,7 +75,7 @@ def test_unusable_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("kib", "state"), [(8 << 20, "ok"), (1 << 20, "warn")])
-def test_memory(tmp_path: Path, kib: int, state: str) -> None:
+def test_little_memory_is_a_warning(tmp_path: Path, kib: int, state: str) -> None:
     assert states(run(lambda: machine.check_memory(kib << 10, tmp_path))) == [state]
     assert len(run(lambda: machine.check_memory(cgroup=tmp_path))) == 1
 
@@ -87,7 +87,7 @@ def test_memory(tmp_path: Path, kib: int, state: str) -> None:
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "9223372036854771712"),  # version 1
     ],
 )
-def test_memory_of_a_container(tmp_path: Path, limit: str, used: str, unlimited: str) -> None:
+def test_limit_of_a_container_counts_as_its_memory(tmp_path: Path, limit: str, used: str, unlimited: str) -> None:
     (tmp_path / "memory").mkdir()
     (tmp_path / limit).write_text(f"{2 << 30}\n")
     (tmp_path / used).write_text(f"{1 << 30}\n")
@@ -97,7 +97,7 @@ def test_memory_of_a_container(tmp_path: Path, limit: str, used: str, unlimited:
     assert states(run(lambda: machine.check_memory(8 << 30, tmp_path))) == ["ok"]
 
 
-def test_port_of_the_service() -> None:
+def test_taken_port_is_a_warning_unless_the_service_holds_it() -> None:
     with ScriptedServer({}) as other:
         port = int(other.host.partition(":")[2])
         [taken] = run(lambda: machine.check_port(port, []))
@@ -125,7 +125,7 @@ def check_url(url: str, home: Path = Path("/nowhere")) -> Finding:
         ("host=127.0.0.1 port=9 password=s3cret", "Connection refused", "start the server"),
     ],
 )
-def test_unresponsive_database(url: str, said: str, remedy: str) -> None:
+def test_unresponsive_database_fails_without_showing_its_password(url: str, said: str, remedy: str) -> None:
     finding = check_url(url)
     assert finding.state == "failed" and said in finding.found and remedy in finding.remedy
     assert "s3cr" not in finding.found + finding.remedy
@@ -172,7 +172,7 @@ def test_hub_model_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert states(found) == ["warn"] and "hub" in found[0].remedy
 
 
-def test_name_without_a_model(tmp_path: Path) -> None:
+def test_name_that_is_no_model_fails_with_an_example(tmp_path: Path) -> None:
     found, _ = check_model("hash:many", tmp_path)
     assert states(found) == ["failed"] and "hash:64" in found[0].found
 
@@ -235,7 +235,7 @@ def check_llm(url: str, model: str = "scripted", name: str = "llm", **settings: 
     return run(lambda: endpoints.check_agent(agent))
 
 
-def test_model_that_answers() -> None:
+def test_model_that_answers_passes_with_its_words_and_speed() -> None:
     with ScriptedLLM(default=Reply("Documentation tells how things work.", delay_s=0.01)) as llm:
         found = check_llm(llm.url)
     speed = next(finding for finding in found if "tokens a second" in finding.found)
@@ -258,7 +258,7 @@ def test_model_that_answers() -> None:
         (Reply(status=400, error=TOO_LONG), "4 tokens", "RAYDEX_LLM_CONTEXT_WINDOW="),
     ],
 )
-def test_model_that_does_not_answer(reply: Reply, said: str, remedy: str) -> None:
+def test_model_that_does_not_answer_fails_with_a_remedy(reply: Reply, said: str, remedy: str) -> None:
     with ScriptedLLM(default=reply) as llm:
         *_, last = check_llm(llm.url, api_key="sk-1", first_token_s=0.5 if reply.hang else 30)
     assert last.state == "failed" and said in last.found and remedy in last.remedy
@@ -273,7 +273,7 @@ def test_thinking_model_is_reported_but_no_failure() -> None:
     assert "failed" not in states(found) and roomy[1].state == "ok"
 
 
-def test_answer_in_one_piece() -> None:
+def test_answer_in_one_piece_is_a_warning() -> None:
     with ScriptedLLM(default=Reply(deltas=["All at once."])) as llm:
         found = check_llm(llm.url)
     assert any("in one piece" in finding.found and finding.state == "warn" for finding in found)
@@ -293,13 +293,13 @@ def test_unlisted_model_can_still_answer() -> None:
         ({}, "HTTP 404", "ends with /v1"),
     ],
 )
-def test_server_without_a_model_list(paths: dict[str, Any], said: str, remedy: str) -> None:
+def test_server_without_a_model_list_fails_with_a_remedy(paths: dict[str, Any], said: str, remedy: str) -> None:
     with ScriptedServer(paths) as server:
         found = check_llm(f"{server.url}/v1", api_key="sk-1")
     assert found[-1].state == "failed" and said in found[0].found and remedy in found[0].remedy
 
 
-def test_url_without_v1_and_a_closed_port() -> None:
+def test_url_without_v1_and_a_closed_port_fail_with_a_remedy() -> None:
     with ScriptedServer({"/v1/models": {"data": [{"id": "m"}]}}) as server:
         [finding] = check_llm(server.url, "m", name="small")
         assert finding.remedy == f"set base_url of 'small' in RAYDEX_AGENTS to {server.url}/v1"
@@ -307,7 +307,7 @@ def test_url_without_v1_and_a_closed_port() -> None:
     assert dead.found == "nothing listens at http://127.0.0.1:9/v1" and "start the server" in dead.remedy
 
 
-def test_model_missing_from_ollama() -> None:
+def test_model_that_ollama_lacks_is_named_with_those_it_has() -> None:
     rows = {
         "/v1/models": {"data": [{"id": "a:1b", "owned_by": "library"}]},
         "/api/tags": {"models": [{"name": "a:1b"}]},
@@ -327,7 +327,7 @@ def test_model_missing_from_ollama() -> None:
         ("small", 4_096, "ok", "4,096 tokens are used"),
     ],
 )
-def test_context_larger_than_the_server_has(name: str, window: int, state: str, said: str) -> None:
+def test_context_larger_than_the_servers_is_reported(name: str, window: int, state: str, said: str) -> None:
     agent = AgentSettings(name=name, model="m", base_url="http://127.0.0.1/v1", context_window=window)
     with ScriptedServer({"/v1/models": {"data": [{"id": "m", "max_model_len": 4_096}]}}) as server:
         agent = agent.model_copy(update={"base_url": f"{server.url}/v1"})

@@ -132,7 +132,7 @@ def test_bound_origin_stays_readable_while_the_database_is_unreachable(monkeypat
         ({"origin": "https://blog.test", "sec-fetch-site": "cross-site"}, False),  # listed by the operator
     ],
 )
-def test_origin_of_the_requesting_page(headers: dict[str, str], foreign: bool) -> None:
+def test_page_of_another_origin_is_foreign(headers: dict[str, str], foreign: bool) -> None:
     sent = [(name.encode(), value.encode()) for name, value in {"host": "ask.test", **headers}.items()]
     assert is_foreign({"type": "http", "headers": sent}, {BLOG}) is foreign
 

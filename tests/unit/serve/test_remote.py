@@ -166,7 +166,7 @@ def test_agent_that_dies_midway_is_not_silently_restarted() -> None:
         answer_parts(Response("", "Call ", died()), Response("", "Call it.", AgentResult()))
 
 
-def test_no_agent_replica_in_time() -> None:
+def test_agent_without_a_replica_in_time_is_unavailable() -> None:
     absent = Response(hang=True)
     with pytest.raises(StepUnavailable, match="in time"):
         answer_parts(absent, timeout_s=0.05)
