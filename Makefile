@@ -141,9 +141,11 @@ $(VENV)/js/.typescript-$(TYPESCRIPT):
 	@touch $@
 
 # One table for each sweep; what is trained is read from models/ (docs/training.md), and a run without it is listed as failed.
+RAYDEX_DATA ?= ../shared/data
 quality: install
 	@for sweep in ray-docs ray-docs-chunks ray-docs-trained; do \
-	  $(BIN)/python -m jobs.experiment benchmarks/sweeps/$$sweep.yaml --baseline default --write benchmarks/results/$$sweep.md || exit; \
+	  $(BIN)/python -m jobs.experiment benchmarks/sweeps/$$sweep.yaml --dataset "$(RAYDEX_DATA)/eval-dev.jsonl" \
+	    --baseline default --write benchmarks/results/$$sweep.md || exit; \
 	done
 
 # One table for each benchmark; what can't run here is skipped with the reason.

@@ -7,6 +7,7 @@ did), 2 bad input, 4 the gate (--fail-below, --at-least) did not pass.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ from pipelines.evaluation.metrics import score_names
 from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.settings import ReindexOptions
 
+DATASET = "questions to ask instead of the sweep's own; several: --dataset A --dataset B"
 GATE = Group("Gate", sort_key=2)
 METRIC = "metric to rank runs by (default: retrieval_score at the largest k ≤ 9)"
 BASELINE = "compare with this run, or with an earlier results.json"
@@ -71,6 +73,7 @@ def run(
     file: Annotated[Path, Parameter(help="sweep file (benchmarks/sweeps/*.yaml)")],
     /,
     *,
+    dataset: Annotated[tuple[Path, ...], Parameter(help=DATASET)] = (),
     out: Annotated[
         Path | None, Parameter(help="folder of report.html and results.json (default: in RAYDEX_HOME)")
     ] = None,
@@ -95,6 +98,7 @@ def run(
     most_fall = how_far(fail_below)
     environment = read_configuration().model_dump()
     sweep = read_sweep(file, environment)
+    sweep = replace(sweep, datasets=dataset) if dataset else sweep
     # What would otherwise fail when everything is measured is checked first.
     check_places(sweep.name, out, write, make=not dry_run)
     check_gate(baseline, most_fall, challenger, at_least)
