@@ -51,6 +51,9 @@ Tell = Callable[[str, Mapping[str, Any]], None]
 """Called with the name and the data of each event of the stream: `hits`, `status`, `delta`."""
 
 
+NO_URL = "the service's URL is {url!r}: write it as http://127.0.0.1:8000"
+
+
 class ServiceFailed(RuntimeError):
     """The service failed or could not be reached; the message includes its reply."""
 
@@ -110,9 +113,12 @@ def ask_service(url: str, question: Mapping[str, Any], key: str | None, tell: Te
     given = {name: value for name, value in question.items() if value is not None}
     here = url.rstrip("/") in [service.url for service in find_services(home())]
     try:
+        address = httpx.URL(url)
         client = ServiceClient(url, key or "", here)
     except (httpx.InvalidURL, ValueError) as error:
-        raise ServiceFailed(f"no answer from {url}: {error}; is `raydex serve` running there?") from error
+        raise BadInput(f"{NO_URL.format(url=url)} ({error})") from error
+    if address.scheme not in ("http", "https") or not address.host:
+        raise BadInput(NO_URL.format(url=url))
     return asyncio.run(_ask(client, given, tell))
 
 

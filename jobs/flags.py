@@ -172,7 +172,12 @@ def describe_flags(
     error: ValidationError, model: type[BaseModel] | None = None, names: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """Return the message about values that a model refused; `names` has the flags of fields."""
-    return describe_mistakes(error, model, lambda path: names.get(path) or f"--{path.replace('_', '-')}")
+
+    def flag(path: str) -> str:
+        field = path.partition(".")[0]  # what follows is the place in the values of a repeated flag
+        return names.get(path) or f"--{field.replace('_', '-')}"
+
+    return describe_mistakes(error, model, flag)
 
 
 def all_commands(app: App) -> Iterator[tuple[str, App]]:

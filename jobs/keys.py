@@ -19,6 +19,10 @@ from pipelines.text.sheets import Grid, Sheet
 app = command("keys", __doc__)
 
 HEAD = ("key", "state", "allows", "collections", "rate", "expires", "last used")
+SECRET = (
+    "Send it as `Authorization: Bearer rdx_…`, and keep it secret: a website needs another kind, made with "
+    "`raydex keys create NAME --publishable --origin URL`"
+)
 NO_KEYS = "no keys yet: create one with `raydex keys create NAME`"
 
 ALLOWS = "what the key allows (default: query; admin includes it)"
@@ -101,7 +105,7 @@ def check_flags(publishable: bool, origins: Sequence[str], scopes: Sequence[str]
 def print_new(key: Key, token: str, *, as_json: bool) -> None:
     """Print a new key; standard output contains only the key."""
     finish({**_fields(key), "key": token}, as_json, token)
-    use = "Give it to the widget as `data-key`" if key.publishable else "Send it as `Authorization: Bearer rdx_…`"
+    use = "Give it to the widget as `data-key`" if key.publishable else SECRET
     say(f"{summary_of_key(key)}\nThis is the only time the key is shown. {use}.")
 
 
@@ -131,24 +135,21 @@ def row_of(key: Key) -> tuple[str, ...]:
     asks = " ".join(key.collections) or "all"
     where = f"{asks} from {' '.join(key.origins)}" if key.publishable else asks
     used = f"{key.last_used.astimezone():%Y-%m-%d %H:%M}" if key.last_used else "never"
-    return key.name, state(key), kind, where, rate_of(key), f"{key.expires:%Y-%m-%d}" if key.expires else "never", used
-
-
-def rate_of(key: Key) -> str:
-    """Return how often a key may be used."""
-    of = "answers a minute" if key.publishable else "a minute"
-    return {None: "the service's rate", 0: "no rate limit"}.get(key.rate_per_minute, f"{key.rate_per_minute} {of}")
+    rate = {None: "default", 0: "no limit"}.get(key.rate_per_minute, f"{key.rate_per_minute} a minute")
+    return key.name, state(key), kind, where, rate, f"{key.expires:%Y-%m-%d}" if key.expires else "never", used
 
 
 def summary_of_key(key: Key) -> str:
     """Return a line that describes a key."""
+    of = "answers a minute" if key.publishable else "a minute"
+    rate = {None: "the service's rate", 0: "no rate limit"}.get(key.rate_per_minute, f"{key.rate_per_minute} {of}")
     ends = f", expires {key.expires:%Y-%m-%d}" if key.expires else ""
     used = f"last used {key.last_used:%Y-%m-%d %H:%M}" if key.last_used else "never used"
     kind = "publishable" if key.publishable else " ".join(key.scopes)
     where = f", on {' '.join(key.origins)}" if key.publishable else ""
     does = "announces changes of" if CHANGES in key.scopes else "asks"
     asks = f", {does} {' '.join(key.collections)}" if key.collections else ", asks all collections" if where else ""
-    return f"{key.name}: {state(key)}, {kind}{where}{asks}, {rate_of(key)}{ends}, {used}"
+    return f"{key.name}: {state(key)}, {kind}{where}{asks}, {rate}{ends}, {used}"
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def choose_agents(settings: Any, names: Sequence[str], missing: str) -> "list[Ag
 
     agents = all_agents(settings)
     if not agents:
-        raise BadInput(f"no language model is configured or found: {missing}")
+        raise BadInput(f"there is no model to list or try: {missing}")
     known = {**{agent.model: agent for agent in reversed(agents)}, **{agent.name: agent for agent in agents}}
     if set(names) <= known.keys():
         return [known[name] for name in names] or agents

@@ -77,7 +77,7 @@ def make(
     cli.make_folder("--out", out.parent)
     if feedback:
         return draft_rated(collection, out, as_json=as_json)
-    llm = None if without_llm else make_writer(settings, out, agent, fresh)
+    llm = None if without_llm else make_writer(settings, out, agent, fresh, ", or give --without-llm")
     with open_store() as store:
         draft = making.make_questions(store, settings, collection, llm, chosen, cli.say)
     return write_draft(draft, map(datasets.as_row, draft.examples), llm, collection, out, as_json)
@@ -106,14 +106,15 @@ def answer(
     return write_draft(draft, put_answers(rows, draft.examples), llm, collection, out, as_json)
 
 
-def make_writer(settings: AnswerSettings, out: Path, agent: str | None, fresh: bool) -> CachedModel:
-    """Return the language model that writes, with its earlier replies for this --out. Raises BadInput."""
+def make_writer(settings: AnswerSettings, out: Path, agent: str | None, fresh: bool, instead: str = "") -> CachedModel:
+    """Return the language model that writes, with its earlier replies for this --out. Raises BadInput.
+
+    `instead` ends the message that there is none.
+    """
     agents = all_agents(settings)
     named = [each for each in agents if agent in (None, each.name)]
     if not agents:
-        raise cli.BadInput(
-            "no language model is configured: set RAYDEX_LLM_MODEL (and RAYDEX_LLM_URL), or give --without-llm"
-        )
+        raise cli.BadInput(f"no language model is configured: set RAYDEX_LLM_MODEL (and RAYDEX_LLM_URL){instead}")
     if not named:
         raise cli.BadInput(f"--agent is {agent!r}; there are: {', '.join(each.name for each in agents)}")
     path = out.with_name(f".{out.name}.replies")

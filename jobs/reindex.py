@@ -153,6 +153,7 @@ def run(
     if running.no_ray and building.embedders is not None:
         raise cli.BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
     cli.check_range("--max-delete-ratio", running.max_delete_ratio, 0, 1)
+    cli.check_range("--finish-in", building.finish_in, 0)
     if single := bool(given(pages)):
         collection, target = collection or target, None
         check_single(collection, pages, [sources, crawl, crawling, index], running)

@@ -27,6 +27,7 @@ SCOPES = ("query", CHANGES, "admin")
 KEY_PREFIX, PUBLISHABLE_PREFIX = "rdx_", "pk_"
 PORTS = {"http": 80, "https": 443}
 DAY_S = 86_400
+MOST_RATE = 999_999_999  # requests a minute
 # A bucket has a minute's worth of tokens, so it is full again after a minute.
 IDLE_BUCKET_S = 120
 
@@ -226,7 +227,7 @@ def _check_key(name: str, scopes: Sequence[str], rate: int | None, days: float |
     unknown = set(scopes) - set(SCOPES)
     if unknown or not scopes:
         raise BadKey(f"the scopes are {sorted(scopes)}: use one or more of {', '.join(SCOPES)}")
-    if rate is not None and not 0 <= rate < 1_000_000_000:
-        raise BadKey(f"the rate is {rate} requests a minute: it must be 0 (unlimited) or more")
+    if rate is not None and not 0 <= rate <= MOST_RATE:
+        raise BadKey(f"the rate is {rate} requests a minute: it must be 0 (unlimited) to {MOST_RATE:,}")
     if days is not None and not 0 < days <= 36_500:
         raise BadKey(f"the key would expire in {days} days: it must be more than 0 and at most 36500 days")

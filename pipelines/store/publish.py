@@ -5,6 +5,7 @@ runs once per run, so it can be repeated after the database was unavailable.
 """
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -51,6 +52,10 @@ class NoSuchRevision(LookupError):
         )
 
 
+class BadResources(ValueError):
+    """There is no such amount of memory or of processes for a build."""
+
+
 class VectorsMissing(RuntimeError):
     """Some staged chunks have no vector; nothing was published."""
 
@@ -78,6 +83,9 @@ LEAST_LIMIT = 1 << 30
 SHARED_MEMORY = "dsm_impl.c"
 
 
+MEMORY = re.compile(r"auto|[0-9]+ ?(B|kB|MB|GB|TB)?")  # Postgres' units; a number alone is kB
+
+
 @dataclass(frozen=True, slots=True)
 class BuildResources:
     """The memory for the graph of one HNSW build, and its worker processes besides the leader.
@@ -85,10 +93,18 @@ class BuildResources:
     "auto" is the memory that the graph needs, up to the server's `maintenance_work_mem`. If that is below 1 GB and was
     not set on the server's command line (as for the embedded server), the limit is 1 GB. A graph that doesn't fit takes
     several times longer to build. `parallel_workers` None allows as many processes as the server does.
+    Raises BadResources.
     """
 
     maintenance_work_mem: str = "auto"
     parallel_workers: int | None = None
+
+    def __post_init__(self) -> None:
+        memory, workers = self.maintenance_work_mem, self.parallel_workers
+        if not MEMORY.fullmatch(memory):
+            raise BadResources(f"the memory for the HNSW build is {memory!r}: write auto, or a size such as 2GB")
+        if workers is not None and workers < 0:
+            raise BadResources(f"the extra processes for the HNSW build are {workers}: give 0 or more")
 
 
 def publish_in_place(lock: RunLock, run: int, index: Index, delete: Deleting) -> Publication:

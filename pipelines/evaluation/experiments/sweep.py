@@ -139,7 +139,8 @@ def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Swee
     try:
         data = parse_yaml(path.read_text(encoding="utf-8"), UniqueKeyLoader)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadSweep(f"sweep file {path} can't be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise BadSweep(f"sweep file {path} can't be read: {why}") from error
     except NotParsed as error:
         raise BadSweep(f"sweep file {path} is not valid YAML: {error}") from error
     if not isinstance(data, dict):

@@ -122,7 +122,7 @@ def test_answer_form_follows_the_trial_unless_a_setting_decides(job, serve, monk
 def test_impossible_trial_is_reported(job: Job, serve: Any, monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
     monkeypatch.setenv("RAYDEX_LLM_OFF", "true")
     code, said = job("--try")
-    assert code == 2 and "no language model is configured or found" in said
+    assert code == 2 and "there is no model to list or try" in said
     monkeypatch.delenv("RAYDEX_LLM_OFF")
     Workshop(store, "small").reindex({"one.html": {"reading csv files": FACTS["reading csv files"] * 2}})
     with ScriptedLLM(default=perfect) as llm:

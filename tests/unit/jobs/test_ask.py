@@ -95,10 +95,17 @@ def test_missing_key_is_an_error_that_says_where_to_give_it(service, capsys):
     assert run("--url", service.url, "--key", "rdx_right") == 0
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://[127.0.0.1", "http://127.0.0.1:port"])
-def test_unreachable_named_service_is_an_error(url, capsys):
-    assert run("--url", url) == 1
-    assert f"no answer from {url}" in capsys.readouterr().err
+def test_unreachable_named_service_is_an_error(capsys):
+    assert run("--url", "http://127.0.0.1:9") == 1
+    assert "no answer from http://127.0.0.1:9" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[127.0.0.1", "http://127.0.0.1:port", "127.0.0.1", "ftp://127.0.0.1", "http://"]
+)
+def test_malformed_url_of_a_service_is_bad_input(url, capsys):
+    assert run("--url", url) == 2
+    assert f"the service's URL is {url!r}" in capsys.readouterr().err
 
 
 def test_process_says_that_it_answers_itself_without_a_service(home, capsys, monkeypatch):
