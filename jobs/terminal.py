@@ -1,12 +1,12 @@
 """Prints results with rich: styled and fitted to the window on a terminal, as plain lines elsewhere."""
 
-import os
 import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from jobs.environment import variables
 from pipelines.text.sheets import GAP, Fact, Grid, Part, Sheet, name_width
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ LEAST = 16  # characters: the least width of a column of text; a narrower one is
 
 def is_styled() -> bool:
     """Return whether output may have colors and bold letters: on a terminal, unless NO_COLOR is set."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    given = variables()
+    return sys.stdout.isatty() and not given.get("NO_COLOR") and given.get("TERM") != "dumb"
 
 
 def make_console() -> "Console":
