@@ -19,7 +19,7 @@ LEAST = 16  # characters: the least width of a column of text; a narrower one is
 def is_styled() -> bool:
     """Return whether output may have colors and bold letters: on a terminal, unless NO_COLOR is set."""
     given = variables()
-    return sys.stdout.isatty() and not given.get("NO_COLOR") and given.get("TERM") != "dumb"
+    return sys.stdout.isatty() and not given.get("NO_COLOR")
 
 
 def make_console() -> "Console":

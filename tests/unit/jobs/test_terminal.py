@@ -47,7 +47,7 @@ def test_piped_result_is_the_plain_text_of_the_sheet(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == f"{SHEET}\n"
 
 
-@pytest.mark.parametrize(("variables", "styled"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+@pytest.mark.parametrize(("variables", "styled"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_terminal_gets_styles_unless_no_color_is_set(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], styled: bool
 ) -> None:
