@@ -3,6 +3,7 @@
 import pytest
 
 from pipelines.indexing.reading.read import read_page
+from pipelines.page.tree import Note
 from pipelines.records import Page
 from tests.kit.sectioning import text_of
 
@@ -72,6 +73,18 @@ def test_box_is_read_inside_lists_quotations_and_boxes(kind, text):
 
 
 @pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (MYST, ":::{note}\nWords.\n:::"), (MYST, "```{admonition} Note\nWords.\n```"), (PYTHON, "!!! note\n    Words."),
+        (VUE, "::: note\nWords.\n:::"), ("text/x-rst", ".. note:: Words."),
+    ],
+)  # fmt: skip
+def test_box_of_every_dialect_is_a_note(kind, text):
+    section = read_page(Page("https://x.org/p", f"Before.\n\n{text}\n".encode(), kind)).sections[0]
+    assert isinstance(section.content[1], Note), section.content
+
+
+@pytest.mark.parametrize(
     ("kind", "text", "words"),
     [
         (MDX, "{/* Don't show\n\nthis. */}\n\nIt's shown.", "It's shown."),
@@ -90,7 +103,14 @@ def test_box_is_read_inside_lists_quotations_and_boxes(kind, text):
         (TEMPLATE, "Blue\n{: .label }\nGreen\n{: .label }", "Blue\n\nGreen"),
         (PYTHON, "!!! note\n\n    One.\n\n\n    Two.\n\nAfter.", "Note\nOne.\n\nTwo.\nAfter."),
         (PYTHON, '=== "One"\n\n    === "Two"\n\n        ``` yaml\n        a: 1\n        ```\n', "One\nTwo\na: 1"),
-        (MYST, "````{tab-set}\n```{tab-item} One\n- a {ref}`B <c>`\n```\n````", "Tab set\n\nOne\n- a B"),
+        (MYST, "````{tab-set}\n```{tab-item} One\n- a {ref}`B <c>`\n```\n````", "One\n- a B"),
+        (MYST, "```{versionadded} 3.2\nWords.\n```", "Added in version 3.2\n\nWords."),
+        (MYST, "```{seealso}\nWords.\n```", "See also\nWords."),
+        (MYST, "```{py:function} f(x)\nWords.\n```", "f(x)\nWords."),
+        (MYST, "```{prf:theorem} Two\nWords.\n```", "Two\n\nWords."),
+        (MYST, "```{math}\n:label: x\na_1 * b_1 * c\n```", "$$a_1 * b_1 * c$$"),
+        (MYST, "```{figure} a.png\n:alt: An image\n\nCaption.\n```", "An image\n\nCaption."),
+        (MYST, "{func}`~a.b`, {file}`c/{d}` and {pep}`8`", "b(), c/d and 8"),
         (MYST, "{octicon}`plug;1em` Words\n+++\nMore.", "Words\n\nMore."),
         (VUE, "[a]({{ b }}) and [c]({{ d | e }}/f).", "a and c."),
     ],

@@ -203,7 +203,7 @@ def test_myst_keeps_code_and_role_text_and_gives_labels_an_anchor():
         "```python\n{kept}\n```\n",
         "text/x-myst",
     )
-    assert words(document) == "Titled, Short, pkg.f.\n\nRun a_command of d, f not [](g), h.\n\nx = 1\n\n{kept}"
+    assert words(document) == "Titled, Short, pkg.f().\n\nRun a_command of d, f not [](g), h.\n\nx = 1\n\n{kept}"
     assert document.sections[0].anchors == ("page", "own-label", "section")
 
 

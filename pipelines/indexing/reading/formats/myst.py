@@ -16,14 +16,13 @@ from mdit_py_plugins.colon_fence import colon_fence_plugin
 from mdit_py_plugins.myst_blocks import myst_block_plugin
 
 from pipelines.indexing.reading.formats.rules import push_paragraph
-from pipelines.text.phrases import read_names
+from pipelines.indexing.reading.formats.sphinx_markup import box_title, change_note, directive_kind, shown_role
 
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*+(?P<argument>.*)")
 _ROLE = re.compile(r"\{([\w:+-]{1,50})\}(`+)(?!`)(.{1,5000}?)(?<!`)\2(?!`)", re.DOTALL)
 _UNNAMED = re.compile(r"\[\]\(([^()<>\s]+)\)")  # a link without text, shown as the name of its target
-_TITLED = re.compile(r"(.*?\S)\s*+<([^<>]++)>", re.DOTALL)
 _OPTIONS = re.compile(r"\A(?:[ \t]*---[ \t]*\n(?:.*\n)*?[ \t]*---[ \t]*(?:\n|\Z)|(?:[ \t]*:[\w-]+:.*(?:\n|\Z))*)")
-_NAMES = read_names(__name__)
+_ALT = re.compile(r"^[ \t]*:?alt:[ \t]*(.+)", re.MULTILINE)
 _FENCES = ("fence", "colon_fence")
 
 
@@ -63,16 +62,33 @@ def _read(state: StateCore, tokens: list[Token], depth: int) -> Iterator[Token]:
 
 
 def _read_directive(state: StateCore, directive: re.Match[str], fence: Token, depth: int) -> Iterator[Token]:
-    name, text = directive["name"], _OPTIONS.sub("", fence.content)
-    if name in _NAMES["code"]:
-        yield Token("fence", "code", 0, content=text, markup="```", map=fence.map, level=fence.level)
-    elif name == "eval-rst":
+    name, argument, text = directive["name"].lower(), directive["argument"], _OPTIONS.sub("", fence.content)
+    kind = directive_kind(name, argument)
+    if name == "eval-rst":
         from pipelines.indexing.reading.formats.restructured_text import render  # slow to load
 
         yield Token("html_block", "", 0, content=f"<div>{render(fence.content)}</div>\n", level=fence.level)
-    elif name not in _NAMES["silent"]:
-        title = directive["argument"] or name.rpartition(":")[2].replace("-", " ").capitalize()
-        yield from _read_text(state, f"**{title}**", text, fence.level, depth)
+    elif kind == "code" or name == "parsed-literal":
+        yield _fence(text, fence)
+    elif name == "math":
+        yield Token("math_block", "", 0, content=text.strip(), level=fence.level)
+    elif name in ("image", "figure"):
+        alt = _ALT.search(fence.content.removesuffix(text))
+        yield from _read_text(state, alt[1] if alt else "", text if name == "figure" else "", fence.level, depth)
+    elif kind == "object":
+        yield _fence(f"{argument}\n", fence)
+        yield from _read_text(state, "", text, fence.level, depth)
+    elif kind == "box":
+        yield Token("box_open", "div", 1, attrs={"class": "admonition"}, block=True, level=fence.level)
+        yield from _read_text(state, f"**{argument or box_title(name)}**", text, fence.level, depth)
+        yield Token("box_close", "div", -1, block=True, level=fence.level)
+    elif kind != "silent":
+        note = change_note(name, argument) if kind == "change" else f"**{argument}**" if kind == "titled" else ""
+        yield from _read_text(state, note if argument else "", text, fence.level, depth)
+
+
+def _fence(text: str, directive: Token) -> Token:
+    return Token("fence", "code", 0, content=text, markup="```", map=directive.map, level=directive.level)
 
 
 def _read_text(state: StateCore, title: str, text: str, level: int, depth: int) -> Iterator[Token]:
@@ -93,14 +109,11 @@ def _role(state: StateInline, silent: bool) -> bool:
     if state.src[state.pos] != "{" or not (role := _ROLE.match(state.src, state.pos, state.posMax)):
         return False
     if not silent:
-        titled = _TITLED.fullmatch(role[3])
-        shown = titled[1] if titled else role[3]
-        name = role[1].rpartition(":")[2]
-        if name in _NAMES["prose"]:
+        shown, is_code = shown_role(role[1], role[3])
+        if is_code:
+            state.push("code_inline", "code", 0).content = shown
+        else:
             state.append_pending(shown)
-        elif name not in _NAMES["icons"]:
-            code = shown.rpartition(".")[2] if shown.startswith("~") else shown.lstrip("!")
-            state.push("code_inline", "code", 0).content = code
     state.pos = role.end()
     return True
 
