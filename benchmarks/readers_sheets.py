@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pipelines.answering.writing.closest import describe_found
+from pipelines.answering.writing.also_found import describe_found
 from pipelines.records import RESULTS, Answer
 
 SHOWN = 600  # words that a reader can look through without scrolling twice

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.verified.answer_finder import VerifiedFinder
 from pipelines.answering.verified.sections import pin
 from pipelines.answering.verified.similarity import SHARED_WORDS, SIMILAR, Meaning, may_mean_same, wording_key
 from pipelines.embedding.load import load_embedder

@@ -27,7 +27,7 @@ from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE, AnswerSettings, change
 from pipelines.answering.synthesis.modes import RESEARCH
-from pipelines.answering.writing.closest import describe_found, name_section
+from pipelines.answering.writing.also_found import describe_found, name_section
 from pipelines.answering.writing.stages.text import CodePiece, Piece, Statement, TextReader
 from pipelines.files.services import find_services
 from pipelines.llm.session import LOADING, OPENING, READING, SEARCHING, Status

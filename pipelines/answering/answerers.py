@@ -7,15 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TypedDict
 
-from pipelines.answering import optional
 from pipelines.answering.conversation.notes import make_notes, note_search
 from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.events import Send
-from pipelines.answering.finding import HitFinder
 from pipelines.answering.forms import ChosenForm, FormFinder
 from pipelines.answering.grounding.dates import SourceDates
 from pipelines.answering.grounding.subject import subject_first
+from pipelines.answering.hit_finder import HitFinder
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.research.researcher import Researcher
@@ -28,7 +27,7 @@ from pipelines.answering.routing.router import FixedRouter, Router
 from pipelines.answering.synthesis.base import DEFAULT_MODE, Task
 from pipelines.answering.synthesis.modes import NO_TEXT, RESEARCH, uses_retrieval
 from pipelines.answering.trace import Trace
-from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.verified.answer_finder import VerifiedFinder
 from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.answering.writing.agents import Agent, StepUnavailable
 from pipelines.answering.writing.citations import cite_sections
@@ -111,7 +110,7 @@ class Answerers:
             return None
         version = page.place.version if page.place else None
         finding = self._verified.find(standalone, question.collection, question.filters, version)
-        match = await optional.run(trace, VERIFIED, finding, None)
+        match = await trace.attempt(VERIFIED, finding, None)
         if match is None:
             return None
         why = f"a person answered {match.question!r} (similarity {match.similarity:.2f}, verified answer {match.id})"
@@ -184,7 +183,7 @@ class Answerers:
         if self._forms is None or reading.question.mode:
             return WRITTEN, route
         finding = self._forms.find(route.agent, reading.question.collection)
-        chosen = await optional.run(trace, "form", finding, ChosenForm())
+        chosen = await trace.attempt("form", finding, ChosenForm())
         return chosen.form, replace(route, why=f"{route.why}; {chosen.why}") if chosen.why else route
 
 

@@ -25,7 +25,7 @@ from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Ro
 from pipelines.answering.routing.rules import RuleRouter
 from pipelines.answering.settings import EXTRACTIVE, NONE, AgentSettings, AnswerSettings, all_agents
 from pipelines.answering.synthesis.prompts import Prompts
-from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.verified.answer_finder import VerifiedFinder
 from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.answering.writing.agents import Agent, LLMAgent, synthesizer_of
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter

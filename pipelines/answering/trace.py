@@ -1,12 +1,18 @@
 """Records the costs of a question and the parts missing from its answer; no step reads the record."""
 
+import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pipelines import tracing
 from pipelines.records import Answer, Exchange, Usage
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # Attributes of a question's span, as OpenTelemetry's semantic conventions for GenAI name them.
 ASKED = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "raydex"}
@@ -34,6 +40,19 @@ class Trace:
                 yield
         finally:
             self.add_seconds(name, time.perf_counter() - started)
+
+    async def attempt(self, step: str, call: Awaitable[T], fallback: T, part: str = "") -> T:
+        """Return the result of an optional step, `call`; if it fails, return `fallback`.
+
+        A failure marks `part` as missing from the answer; its default is `step`.
+        """
+        try:
+            with self.step(step):
+                return await call
+        except Exception as error:
+            log.warning("answering without %s: %s: %s", part or step, type(error).__name__, error)
+            self.mark_degraded(part or step)
+            return fallback
 
     def add_seconds(self, name: str, seconds: float) -> None:
         """Add `seconds` to the time of a step."""

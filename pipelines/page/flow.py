@@ -28,7 +28,7 @@ from pipelines.page.tree import (
     Term,
 )
 
-BlockKind = Literal["prose", "code", "table"]
+FlatKind = Literal["prose", "code", "table"]
 LIST = 0  # in TextLine.within: a list level; notes are numbered from 1
 GAP = "\n\n"  # between blocks, and between paragraphs
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
@@ -70,7 +70,7 @@ class Part(NamedTuple):
     `below` is a separate paragraph, although no empty line comes before it.
     """
 
-    kind: BlockKind
+    kind: FlatKind
     spans: Spans
     gap: str = GAP
     head: Spans = ()
@@ -95,7 +95,7 @@ class FlatBlock:
     without an empty line. `within` names the lists and notes around code and tables, as in TextLine.
     """
 
-    kind: BlockKind
+    kind: FlatKind
     lines: tuple[TextLine, ...] = ()
     spans: Spans = ()
     head: Spans = ()
@@ -234,7 +234,7 @@ class _Flow:
         if self._heads and self._heads[-1] is None:
             self._heads[-1] = line
 
-    def _add_block(self, kind: BlockKind, spans: Spans, head: Spans = (), language: str = "") -> None:
+    def _add_block(self, kind: FlatKind, spans: Spans, head: Spans = (), language: str = "") -> None:
         """Add a listing or table, under the paragraph that introduces it or together with the listing before it."""
         under, lead = self._under(), self._lead()
         if lead:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from pipelines.page.flow import GAP, LIST, BlockKind, Part
+from pipelines.page.flow import GAP, LIST, FlatKind, Part
 from pipelines.page.plain import (
     CELL,
     STRUCK,
@@ -55,7 +55,7 @@ class _Page:
 
     def __init__(self) -> None:
         self.written: list[str] = []
-        self._kind: BlockKind = "prose"
+        self._kind: FlatKind = "prose"
         self._within: tuple[int, ...] = ()
 
     def add_line(self, part: Part) -> None:
@@ -93,7 +93,7 @@ class _Page:
             "\n".join([first + lines[0], *(rest + line if line else rest.rstrip() for line in lines[1:])]),
         )
 
-    def _add(self, kind: BlockKind, within: tuple[int, ...], text: str) -> None:
+    def _add(self, kind: FlatKind, within: tuple[int, ...], text: str) -> None:
         self.written.append(text)
         self._kind, self._within = kind, within
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.answering.writing.closest import describe_found
+from pipelines.answering.writing.also_found import describe_found
 from pipelines.page.stored import readable_text
 from pipelines.records import Answer, AnswerForm, CitedBy, Confidence, Route, Usage, WrittenBy
 from pipelines.text.cleaning import clean_for_storage

@@ -17,7 +17,7 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.grounding.answerable import is_likely
 from pipelines.answering.retrieval.live import CollectionNotNamed
 from pipelines.answering.retrieval.search import Search
-from pipelines.answering.verified.finder import given_answers
+from pipelines.answering.verified.answer_finder import given_answers
 from pipelines.evaluation.questions.examples import MOST, ExampleQuestion, choose_examples
 from pipelines.indexing.site_name import SiteNames
 from pipelines.store import NoLiveIndex, Outline, Store

@@ -31,11 +31,11 @@ from kit.answering import make_hit
 from kit.hostile import LENGTHS, SHAPES, Reader, in_deltas, timed
 
 from jobs.ask import Follower, show
-from pipelines.answering.conversation import background, followup, open_page, parts, rewriting, smalltalk
+from pipelines.answering.conversation import background, followup, open_page, rewriting, smalltalk, two_questions
 from pipelines.answering.grounding import support, words
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.neighbours import join_chunks
-from pipelines.answering.retrieval.ranking import sides
+from pipelines.answering.retrieval.ranking import comparisons
 from pipelines.answering.retrieval.ranking.texts import features
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
@@ -49,7 +49,7 @@ from pipelines.answering.synthesis.structured import parse_step
 from pipelines.answering.synthesis.trimming import choose_parts
 from pipelines.answering.trace import Trace
 from pipelines.answering.verified import similarity
-from pipelines.answering.writing import claims, closest
+from pipelines.answering.writing import also_found, claims
 from pipelines.answering.writing.agents import AgentPart, AgentResult, ExtractiveAgent
 from pipelines.answering.writing.attribution import Attributor
 from pipelines.answering.writing.draft import Draft
@@ -138,7 +138,7 @@ def write_answer(text: str, size: int = 0, **fields: Any) -> None:
         task = Task(QUESTION, HITS, **fields)
         paper = await writer.write(Draft(RETRIEVAL, Route("llm", "only"), task=task), Trace(), lambda _: None)
         assert not paper.failed, paper.answer(Question(QUESTION)).route
-        closest.describe_found(paper.answer(Question(QUESTION)))
+        also_found.describe_found(paper.answer(Question(QUESTION)))
 
     asyncio.run(run())
 
@@ -330,7 +330,7 @@ PASSAGES: Mapping[str, Reader] = {
     "results": show_results,
     "trimming": trim_page,
     "support by a page": support_by_page,
-    "closest sentence": lambda text: closest.closest_sentence(QUESTION, make_hit("https://a.io/b", text)),
+    "closest sentence": lambda text: also_found.closest_sentence(QUESTION, make_hit("https://a.io/b", text)),
     "hidden numbers": hide_numbers,
     "ranking": lambda text: features(QUESTION, [replace(make_hit("https://a.io/b", text), score=1.0)]),
     "neighbours": lambda text: join_chunks(text, text, 50),
@@ -371,12 +371,12 @@ QUESTIONS: Mapping[str, Reader] = {
     "small talk": smalltalk.strip_smalltalk,
     "follow-up": lambda text: followup.complete(text, [QUESTION]),
     "follow-up of a long question": lambda text: followup.complete("and how do I do that?", [text]),
-    "two questions": parts.parts_of,
-    "two sides": sides.compared,
+    "two questions": two_questions.questions_in,
+    "two sides": comparisons.compared,
     "quotation": lambda text: quote(text, PAGE),
     "trimming": lambda text: choose_parts(text, HITS, lambda texts: len(texts) < 3),
     "ranking": lambda text: features(text, [replace(hit, score=1.0) for hit in HITS]),
-    "closest sentence": lambda text: closest.closest_sentence(text, HITS[0]),
+    "closest sentence": lambda text: also_found.closest_sentence(text, HITS[0]),
     "refusals": lambda text: (refusals.is_echo(QUESTION, text), refusals.RefusalFilter(final=True, question=text)),
     "rewriting": lambda text: (rewriting.parse_standalone(QUESTION, text), rewriting.parse_passage(QUESTION, text)),
     "language": detection.find_language,

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pipelines.answering import optional
 from pipelines.answering.conversation.followup import complete
 from pipelines.answering.conversation.open_page import OpenPage, open_page
-from pipelines.answering.conversation.parts import parts_of
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.conversation.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
+from pipelines.answering.conversation.two_questions import questions_in
 from pipelines.answering.question import Question, check_length
 from pipelines.answering.retrieval.interface import AsyncRetriever, load
 from pipelines.answering.synthesis.modes import NO_TEXT, uses_retrieval
@@ -48,7 +47,7 @@ class Reading:
     @property
     def parts(self) -> tuple[str, ...]:
         """The two questions in it; empty if it asks only one, or is about the open page."""
-        return () if self.page.focus else parts_of(self.standalone)
+        return () if self.page.focus else questions_in(self.standalone)
 
     @property
     def language(self) -> str:
@@ -95,7 +94,7 @@ class QuestionReader:
         if not question.page:
             return reading
         looking = self._retriever.aplace(question.page, question.collection)
-        place = await optional.run(trace, PAGE, looking, None)
+        place = await trace.attempt(PAGE, looking, None)
         page = open_page(asked, place, alone=not question.history, meant=question.about_page)
         return Reading(question, reading.mode, asked, (page.question,), page)
 

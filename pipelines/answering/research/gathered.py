@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 
-from pipelines.answering.finding import READ, WHOLE
+from pipelines.answering.hit_finder import READ, WHOLE
 from pipelines.answering.retrieval.neighbours import EXTRA
 from pipelines.answering.synthesis.prompts import Piece
 from pipelines.llm.window import greatest

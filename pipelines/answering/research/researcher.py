@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipelines.answering.conversation.reader import Reading
-from pipelines.answering.finding import HitFinder
+from pipelines.answering.hit_finder import HitFinder
 from pipelines.answering.hits import heading
 from pipelines.answering.research.gathered import Gathered
 from pipelines.answering.retrieval.neighbours import EXTRA

@@ -17,6 +17,7 @@ from pipelines.answering.retrieval.legs import BM25, LEGS, PREVIOUS, VECTOR, Leg
 from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, Vector
 from pipelines.answering.retrieval.neighbours import with_neighbours
 from pipelines.answering.retrieval.one_page import page_first
+from pipelines.answering.retrieval.ranking.comparisons import SIDE_DEPTH, compared, put_sides
 from pipelines.answering.retrieval.ranking.fusion import FusedText, RankedList
 from pipelines.answering.retrieval.ranking.prior import (
     Prior,
@@ -26,7 +27,6 @@ from pipelines.answering.retrieval.ranking.prior import (
     no_prior,
     version_prior,
 )
-from pipelines.answering.retrieval.ranking.sides import SIDE_DEPTH, compared, put_sides
 from pipelines.answering.retrieval.ranking.texts import LEARNED, rank, with_odds
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.lexical import Matches, other_words

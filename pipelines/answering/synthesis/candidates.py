@@ -14,7 +14,7 @@ from pipelines.answering.grounding.confidence import UNCERTAIN
 from pipelines.answering.hits import heading, own_heading
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.ranking.texts import LEARNED
-from pipelines.answering.synthesis.fit import section_odds, support_of
+from pipelines.answering.synthesis.likelihood import section_odds, support_of
 from pipelines.answering.synthesis.passages import (
     Passage,
     count_sentences,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipelines.page.flow import GAP, BlockKind, FlatBlock, Part, TextLine, introduces
+from pipelines.page.flow import GAP, FlatBlock, FlatKind, Part, TextLine, introduces
 from pipelines.page.plain import NEW_LINE, cut_spans, lines_of, plain, raw
 from pipelines.page.tree import Spans
 
@@ -49,7 +49,7 @@ class Atom(NamedTuple):
     joined: tuple["Atom", ...] = ()
 
     @property
-    def kind(self) -> BlockKind:
+    def kind(self) -> FlatKind:
         """The kind of the block."""
         return self.part.kind
 

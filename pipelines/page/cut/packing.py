@@ -15,7 +15,7 @@ from functools import cache
 from pipelines.page.cut.atoms import APART, INTRODUCED, ITEM, LINE, STATEMENT, WORD, Atom, join_atoms
 from pipelines.page.cut.listings import Scopes
 from pipelines.page.cut.packs import Pack, Repeated
-from pipelines.page.flow import BlockKind, TextLine, introduces
+from pipelines.page.flow import FlatKind, TextLine, introduces
 from pipelines.page.plain import cut_spans, plain, raw, stripped
 
 Weigh = Callable[[list[str]], list[int]]
@@ -30,7 +30,7 @@ GRAINS = 32  # atoms that weigh at most 1/GRAINS of the budget together are join
 # Places to cut an atom that is too long, best first. Words and then characters come after these.
 _PARAGRAPH = re.compile(r"(?<=\n)(?=[ \t]*\n)")
 _LINE = re.compile(r"(?<=\n)")
-BOUNDARIES: dict[BlockKind, tuple[re.Pattern[str], ...]] = {"prose": (), "code": (_PARAGRAPH, _LINE), "table": (_LINE,)}
+BOUNDARIES: dict[FlatKind, tuple[re.Pattern[str], ...]] = {"prose": (), "code": (_PARAGRAPH, _LINE), "table": (_LINE,)}
 _SENTENCE = re.compile(r"(?<=[^\d][.!?:]\s)(?=\S)|(?<=[。！？])|\n")  # not after the number of an item
 _WORD = re.compile(r"\S+\s*")
 _CLAUSE = re.compile(r"[^\s,;:、，；：]+[,;:、，；：]?")

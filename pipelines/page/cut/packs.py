@@ -8,7 +8,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from pipelines.page.cut.atoms import BLANK_LINES, Atom, join_atoms
-from pipelines.page.flow import GAP, BlockKind, Part, TextLine
+from pipelines.page.flow import GAP, FlatKind, Part, TextLine
 from pipelines.page.markdown import write
 from pipelines.page.plain import NEW_LINE, cut_spans, raw
 from pipelines.page.tree import Span, Spans, text_spans
@@ -22,7 +22,7 @@ class Repeated(NamedTuple):
     `head` is the table header in the scope, as spans.
     """
 
-    kind: BlockKind = "prose"
+    kind: FlatKind = "prose"
     leads: Sequence[TextLine] = ()
     scope: Sequence[str] = ()
     head: Spans = ()

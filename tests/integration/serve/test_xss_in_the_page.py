@@ -12,7 +12,7 @@ from kit.xss import INDEX, PAYLOADS, QUESTION, SAMPLE, PoisonedAnswers, Poisoned
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.verified.answer_finder import VerifiedFinder
 from pipelines.llm.client import LLM
 from pipelines.records import Citation
 from pipelines.store import RecordedQuestion

@@ -8,12 +8,12 @@ from kit.queued_model import Says
 
 from pipelines.answering.conversation.followup import complete
 from pipelines.answering.conversation.open_page import OpenPage
-from pipelines.answering.conversation.parts import parts_of
 from pipelines.answering.conversation.reader import Reading, asked_before
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.conversation.smalltalk import strip_smalltalk
+from pipelines.answering.conversation.two_questions import questions_in
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.finding import HitFinder
+from pipelines.answering.hit_finder import HitFinder
 from pipelines.answering.question import EngineSettings, Question
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, Search
@@ -153,7 +153,7 @@ def test_answer_about_another_subject_says_so(engine: QueryEngine, store: Memory
     ("Tell me how it starts and what it prints", ()),
 ])  # fmt: skip
 def test_double_question_is_split_and_a_single_one_is_not(question: str, parts: tuple[str, ...]) -> None:
-    assert parts_of(question) == parts
+    assert questions_in(question) == parts
 
 
 def test_each_of_two_questions_is_searched_and_answered(retriever: Retriever) -> None:

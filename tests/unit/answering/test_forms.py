@@ -10,7 +10,7 @@ import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 from kit.queued_model import Says
 
-from pipelines.answering import finding, forms
+from pipelines.answering import forms, hit_finder
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.forms import FormFinder, describe_forms, settle_forms
 from pipelines.answering.grounding.support import Passages
@@ -175,7 +175,7 @@ def test_other_questions_are_answered_while_sections_are_compared(
     retriever: Retriever, store: MemoryStore, monkeypatch
 ):
     threads = []
-    monkeypatch.setattr(finding, "plain_text", lambda text: threads.append(threading.current_thread()) or text)
+    monkeypatch.setattr(hit_finder, "plain_text", lambda text: threads.append(threading.current_thread()) or text)
     store.publish(1, *GUIDE, *HITS)
 
     async def ask_in_a_loop() -> None:

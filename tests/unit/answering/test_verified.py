@@ -13,7 +13,7 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.verified.answer_finder import VerifiedFinder
 from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.answering.verified.sections import changed_sections, pin, read_sections
 from pipelines.llm.session import LOADING, Status

@@ -11,7 +11,7 @@ from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import TokenCounter
 from pipelines.page.cut.chunker import Chunker, InvalidChunkSize
 from pipelines.page.cut.packing import split_words
-from pipelines.page.flow import BlockKind
+from pipelines.page.flow import FlatKind
 from pipelines.page.tree import Document, Section, Span, Table
 from pipelines.records import Chunk
 from tests.kit.blocks import Block, blocks_of, nodes_of
@@ -77,7 +77,7 @@ HOSTILE = {
 @pytest.mark.parametrize("kind", ["prose", "code", "table"])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 @pytest.mark.parametrize("counter", [MINILM, WORDS, Bytes()], ids=["minilm", "words", "bytes"])
-def test_no_chunk_is_longer_than_the_model_reads(counter: TokenCounter, text: str, kind: BlockKind) -> None:
+def test_no_chunk_is_longer_than_the_model_reads(counter: TokenCounter, text: str, kind: FlatKind) -> None:
     chunks = PlainChunker(counter)(document(section(Block(kind, text))))
     assert [chunk.tokens for chunk in chunks] == counter.count_tokens([chunk.embed_text for chunk in chunks])
     assert max(chunk.tokens for chunk in chunks) <= counter.max_tokens
@@ -184,7 +184,7 @@ def test_block_that_fits_is_never_split() -> None:
     ],
     ids=["lines", "sentences", "words"],
 )
-def test_long_block_is_cut_between_its_parts(kind: BlockKind, gap: str, parts: list[str]) -> None:
+def test_long_block_is_cut_between_its_parts(kind: FlatKind, gap: str, parts: list[str]) -> None:
     texts = cut(Block(kind, gap.join(parts)))
     assert len(texts) > 2
     assert gap.join(texts) == gap.join(parts)

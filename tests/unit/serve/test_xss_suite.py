@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from starlette.testclient import TestClient
 
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.verified.answer_finder import VerifiedFinder
 from pipelines.llm.client import Completion
 from pipelines.records import Message, Usage
 from serve.api.openai.sources import WRITERS, SourcesPlace

@@ -6,7 +6,7 @@ from pipelines.text.phrases import read_phrases
 _TWO = read_phrases(__name__)["two"]
 
 
-def parts_of(question: str) -> tuple[str, ...]:
+def questions_in(question: str) -> tuple[str, ...]:
     """Return the two questions in `question`, each self-contained; an empty tuple if there is only one.
 
     "Do I need a GPU, and how do I use one?" becomes "Do I need a GPU" and "how do I use a GPU?".

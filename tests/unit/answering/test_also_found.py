@@ -6,8 +6,8 @@ import pytest
 from kit.answering import make_hit
 
 from pipelines.answering.grounding.support import Passages
+from pipelines.answering.writing.also_found import LENGTH, closest_sentence, describe_found
 from pipelines.answering.writing.citations import cite_closest
-from pipelines.answering.writing.closest import LENGTH, closest_sentence, describe_found
 from pipelines.page.stored import readable_text
 from pipelines.records import Answer
 from serve.api.replies import HitOut

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 
-from pipelines.answering import optional
 from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewrite, Rewriter
 from pipelines.answering.grounding.answerable import is_likely
@@ -125,7 +124,7 @@ class HitFinder:
             return retrieval
         version = reading.page.place.version if reading.page.place else None
         finding = self._pinned.find(reading.standalone, retrieval.index, reading.question.filters, version)
-        section = await optional.run(trace, "pinned", finding, None)
+        section = await trace.attempt("pinned", finding, None)
         if section is None:
             return retrieval
         score = max((hit.score for hit in retrieval.hits), default=1.0)
@@ -146,7 +145,7 @@ class HitFinder:
         if self._reranker is None or not retrieval.hits:
             return retrieval
         reranking = self._reranker.rerank(retrieval.question, retrieval.hits)
-        hits = await optional.run(trace, "rerank", reranking, retrieval.hits, "reranker")
+        hits = await trace.attempt("rerank", reranking, retrieval.hits, "reranker")
         return replace(retrieval, hits=hits)
 
     def _take(self, retrieval: Retrieval, reading: Reading, k: int, quoted: bool) -> Retrieval:

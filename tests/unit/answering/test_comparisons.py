@@ -3,7 +3,7 @@
 import pytest
 from kit.answering import make_hit
 
-from pipelines.answering.retrieval.ranking.sides import best_of_side, compared, with_sides
+from pipelines.answering.retrieval.ranking.comparisons import best_of_side, compared, with_sides
 
 MERGE = make_hit("https://d.test/merge", "Merge joins two histories.")
 REBASE = make_hit("https://d.test/rebase", "Rebase moves commits to another base.")
