@@ -112,14 +112,23 @@
     const inner = e.matches("aside") && e.closest("section, article, [role=main], main") && !(place.left > mainBox.left + mainBox.width * 0.6 && linked(e) > 0.5 * textOf(e).length);
     if (!(note || inner) && !e.closest("blockquote, figure")) doomed.add(e);
   }
+  const isInline = n => n.nodeType === 3 || (n.nodeType === 1 && !["BR", "PRE"].includes(n.tagName) && /^inline/.test(getComputedStyle(n).display));
+  const run = node => {  // the text nodes and inline elements on both sides of a node, in one line or paragraph
+    const found = [node];
+    for (let n = node.previousSibling; n && (n.nodeType === 8 || isInline(n)); n = n.previousSibling) found.push(n);
+    for (let n = node.nextSibling; n && (n.nodeType === 8 || isInline(n)); n = n.nextSibling) found.push(n);
+    return found;
+  };
+  const linksOf = n => n.nodeType !== 1 ? [] : n.tagName === "A" ? [n] : [...n.querySelectorAll("a")];
   const isTool = a => {  // in a heading, at the right, in brackets, or on a line with only other tools
     if (a.closest("h1, h2, h3, h4, h5, h6, dt, summary") || /^\W*\[/.test(a.textContent)) return true;
     for (let e = a; e && e !== main; e = e.parentElement) {
       if (getComputedStyle(e).float === "right") return true;
-      if (!/^inline/.test(getComputedStyle(e).display)) {
-        const others = [...e.querySelectorAll("a")].filter(o => TOOL.test(textOf(o))).reduce((sum, o) => sum + words(textOf(o)), 0);
-        return others === words(textOf(e)) || /\[\s*$/.test((a.previousSibling || {}).data || "");
-      }
+      if (isInline(e) && e.parentElement && isInline(e.parentElement)) continue;
+      const line = isInline(e) ? run(e) : [e];
+      const others = line.flatMap(linksOf).filter(o => TOOL.test(textOf(o))).reduce((sum, o) => sum + words(textOf(o)), 0);
+      const all = line.reduce((sum, n) => sum + (n.nodeType === 3 ? words(n.data) : n.nodeType === 1 ? words(textOf(n)) : 0), 0);
+      return others === all || /\[\s*$/.test((a.previousSibling || {}).data || "");
     }
     return false;
   };

@@ -110,6 +110,12 @@ def test_first_word_of_a_fence_is_its_language(info):
     assert blocks_of(read(f"```{info}\nlet x = 1;\n```\n", "text/markdown").sections[0])[-1].language == "rust"
 
 
+def test_untitled_page_is_named_by_the_words_of_its_file():
+    for name, title in {"event-hooks.md": "Event hooks", "a_b_2/": "A b 2", "os.path.md": "os.path.md"}.items():
+        page = Page(f"https://x.org/docs/{name}", b"Text of the page.\n", "text/markdown")
+        assert read_page(page).title == title
+
+
 def test_empty_page_with_a_title_is_no_failure():
     document = read("---\ntitle: Guides\nweight: 3\n---\n{{< children >}}\n", "text/markdown")
     assert (document.title, document.sections) == ("Guides", ())

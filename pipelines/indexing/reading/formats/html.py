@@ -1,5 +1,6 @@
 """Reads HTML into sections: parses the tree, determines the kind of page, and extracts its content."""
 
+import re
 from collections.abc import Mapping
 from itertools import chain, islice
 from statistics import fmean
@@ -22,6 +23,8 @@ from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, te
 from pipelines.page.builder import SectionBuilder
 from pipelines.page.tree import Document, Section, size_of
 from pipelines.records import Page
+
+_WORDS = re.compile(r"([a-z]+(?:[-_][a-z0-9]+)+)(?:\.\w{2,5})?")  # a file name that is a title: event-hooks.html
 
 
 def read_html(page: Page, html: Mapping[str, Any]) -> Document:
@@ -52,7 +55,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     first = next(
         chain.from_iterable(section.headings for section in sections[:1]), ""
     )  # a heading after text names only a part
-    return Document(url, title or first or file_name(url), language, sections, label)
+    return Document(url, title or first or _title_from(url), language, sections, label)
 
 
 def _sections(url: str, main: Element) -> tuple[Section, ...]:
@@ -73,6 +76,13 @@ def _title(main: Element, label: str) -> str:
     called = label.casefold()
     first = names[0] if fmean(word in called.split() for word in names[0].casefold().split()) >= 0.5 else label
     return next((name for name in names if name.casefold() in called), first)
+
+
+def _title_from(url: str) -> str:
+    """Return the title that generators derive from a file name: "Event hooks" from event-hooks.html."""
+    name = file_name(url)
+    words = _WORDS.fullmatch(name)
+    return re.sub("[-_]", " ", words[1]).capitalize() if words else name
 
 
 def _text(*elements: Element) -> str:
