@@ -203,6 +203,13 @@ def test_terminal_colors_are_removed(text, kind):
     assert shown(text, kind) == "+ done in 2 s"
 
 
+def test_objects_in_the_attributes_of_a_component_are_a_list():
+    themes = "{[ /* title: '{' */ { title: 'It\\'s {dark}', size: { label: \"A < B\", w: 'x' } }, { src: 'y.png' } ]}"
+    assert shown(f"Text.\n\n<Themes\n  title='Themes'\n  of={themes}\n/>\n\nMore.\n", "text/mdx") == (
+        "Text.\n\nThemes\n- It's {dark}\n- A < B\nMore."
+    )
+
+
 MARKED = {
     "Shiki": ("js", "a() // [!code highlight]\n// [!code word:b:1]\nb() # [!!code focus]", "a()\nb() # [!code focus]"),
     "a change in Shiki": ("js", "a() // [!code --]\nb()  /* [!code ++:2] */\nc()\nd()", "-a()\n+b()\n+c()\n d()"),

@@ -16,6 +16,11 @@ _SHOWN = (
 _UNSEEN = frozenset(
     ("class", "className", "style", "d", "id", "src", "href", "url", "sizes", "media", "on", "if", "when", "keywords")
 )
+# In JavaScript: a comment, a property whose value is a string, another string, a brace.
+_STRING = r"'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\"|`[^`$\\]*+`"
+_PART = re.compile(
+    rf"/\*.*?\*/|(?P<name>[A-Za-z_]\w*)\s*:\s*(?P<value>{_STRING})|{_STRING}|(?P<brace>[{{}}])", re.DOTALL
+)
 _PHRASE = 3  # minimum words in the value of any other attribute
 
 
@@ -34,6 +39,21 @@ def shown_of(attributes: Mapping[str, str]) -> str:
     named = [attributes[key] for key in _SHOWN if attributes.get(key)]
     others = (value for key, value in attributes.items() if key not in _SHOWN and key not in _UNSEEN)
     return " ".join([*named, *filter(_is_phrase, others)])
+
+
+def records_in(attributes: str) -> list[str]:
+    """Return the readable text of each JavaScript object in an attribute string: `items={[{ title: "A" }]}`."""
+    found: list[dict[str, str]] = []
+    around: list[dict[str, str]] = []  # the open objects
+    for part in _PART.finditer(attributes) if "{" in attributes else ():
+        if part["brace"] == "{":
+            around.append({})
+            found.append(around[-1])
+        elif part["brace"] and around:
+            around.pop()
+        elif part["name"] and around:
+            around[-1][part["name"]] = " ".join(re.sub(r"\\(.)", r"\1", part["value"][1:-1]).split())
+    return list(filter(None, map(shown_of, found)))
 
 
 def _is_phrase(value: str) -> bool:

@@ -5,13 +5,14 @@ An element without an end is text.
 
 import re
 import sys
+from html import escape
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, paragraph
 from markdown_it.rules_inline import StateInline
 
-from pipelines.indexing.reading.formats.components import attributes_of, shown_of
+from pipelines.indexing.reading.formats.components import attributes_of, records_in, shown_of
 from pipelines.indexing.reading.formats.rules import (
     ENDS,
     last_place,
@@ -195,7 +196,10 @@ def _element(state: StateBlock | StateInline, place: int, limit: int) -> _Piece 
     name, said = tag["name"], state.src[tag.end() : end - 1]
     attributes = attributes_of(said)
     if not name[:1].islower() or "." in name:
-        return _Piece(end, shown_of(attributes), component=True)
+        words, records = shown_of(attributes), records_in(said)
+        items = "".join(f"<li>{escape(record, quote=False)}</li>" for record in records)
+        html = f"<p>{escape(words, quote=False)}</p><ul>{items}</ul>" if records else ""
+        return _Piece(end, words, html, apart=bool(html), component=True)
     kept = "".join(f' {_KEPT[key]}="{value}"' for key, value in attributes.items() if key in _KEPT)
     closing = f"</{name}>" if said.endswith("/") and name not in _VOID else ""
     html = f"<{tag['close']}{name}{kept}>{closing}"
