@@ -72,8 +72,10 @@ def _table_of_rows(state: StateBlock, start: int, end: int, silent: bool) -> boo
 
 def table_filled(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Push a table as the library does, but stop padding rows once that would take too many cells."""
-    if silent or not table(state, start, end, silent=True):
-        return table(state, start, end, silent)
+    if not table(state, start, end, silent=True):
+        return False
+    if silent:
+        return True
     rows = range(start + 2, _end_of_table(state, start, end))
     columns = len(_cells(state, start))
     filled = state.env.get(_FILLED, 0) + sum(max(columns - len(_cells(state, row)), 0) for row in rows)

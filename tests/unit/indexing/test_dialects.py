@@ -100,6 +100,8 @@ def test_box_of_every_dialect_is_a_note(kind, text):
         (TEMPLATE, "A [b].\n\n[b]: {{ site.url }}{% link c.md %}", "A b."),
         (TEMPLATE, 'See <a href="{{ "/b" | relative_url }}">b</a>.', "See b."),
         (TEMPLATE, "Term\n: {{< new-in 1.0 />}}\n: Words.", "Term:\nWords."),
+        (TEMPLATE, "> [!tip]- Use **this** `a`\n> Words.", "Use this a\nWords."),
+        (TEMPLATE, "> [!NOTE]\n> Words.\n>\n> [!Tip]\n> More.", "Note\nWords.\n\nTip\n\nMore."),
         (TEMPLATE, "Blue\n{: .label }\nGreen\n{: .label }", "Blue\n\nGreen"),
         (PYTHON, "!!! note\n\n    One.\n\n\n    Two.\n\nAfter.", "Note\nOne.\n\nTwo.\nAfter."),
         (PYTHON, '=== "One"\n\n    === "Two"\n\n        ``` yaml\n        a: 1\n        ```\n', "One\nTwo\na: 1"),

@@ -55,6 +55,7 @@ _DOCFX = re.compile(
 # A DocFX reference to a member by its id: <xref:System.String.Format%2A?displayProperty=nameWithType>.
 _XREF = re.compile(r"<xref:([^\s<>?]{1,500})(?:\?([^\s<>]{0,500}))?>")
 _ASIDE = re.compile(r"%%(?:(?!%%)[^\n]){0,1000}%%|==(?=\S)([^=\n]{1,500})(?<=\S)==|(?<=\s)\^[\w-]+(?=\s*\Z)")
+_ALERT = re.compile(r"\[!(\w+)\][+-]? ?(.*)(?:\n|\Z)")
 _FIELD = re.compile(r"^(title|lang|language)(?::|[ \t]*=)[ \t]*(\S.*)$", re.MULTILINE)
 _BOX_TITLE = re.compile(
     r"([\w-]++)\s*(?:\{[^{}]*\}\s*)?(?:\[(?P<bracket>.*)\]\s*(?:\{[^{}]*\})?|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?"
@@ -153,6 +154,7 @@ def _parser(dialect: Dialect) -> MarkdownIt:
     parser.inline.ruler.before("link", "wiki_link", _wiki_link)
     parser.inline.ruler.before("wiki_link", "docfx", _docfx)
     parser.inline.ruler.before("autolink", "xref", _xref)
+    parser.core.ruler.before("inline", "alerts", _title_alerts)
     parser.core.ruler.push("docfx_tabs", _label_docfx_tabs)
     for name in ("math_inline", "math_inline_double", "math_block"):
         parser.add_render_rule(name, _render_math)
@@ -252,6 +254,18 @@ def _xref(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _title_alerts(state: StateCore) -> None:
+    """Make the first line of each alert (GitHub, DocFX, Obsidian) a paragraph: its title, or else its kind."""
+    tokens = state.tokens
+    for place in range(len(tokens) - 1, 0, -1):
+        opening, inline = tokens[place - 1 : place + 1]
+        alert = _ALERT.match(inline.content) if opening.type == "paragraph_open" else None
+        if alert:
+            title = inline.copy(content=alert[2] or alert[1].capitalize(), children=[])
+            inline.content = inline.content[alert.end() :]
+            tokens[place:place] = [title, tokens[place + 1].copy(), opening.copy()]
+
+
 def _label_docfx_tabs(state: StateCore) -> None:
     """Turn each heading that is a tab link into a label: `# [Linux](#tab/linux)`."""
     for opening, inline, closing in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
@@ -275,14 +289,7 @@ def _render_html(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -
 
 
 def _render_text(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
-    shown = _ASIDE.sub(lambda aside: aside[1] or "", _ATTRIBUTE_LIST.sub("", tokens[place].content))
-    shown = escapeHtml(shown)
-    alert = re.fullmatch(
-        r"\[!(\w+)\][+-]? ?(.*)", shown
-    )  # a box in GitHub's syntax, or Obsidian's, which may have a title
-    if alert is None or place or any(token.type != "softbreak" for token in tokens[1:2]):
-        return shown
-    return f"{alert[2] or alert[1].capitalize()}</p>\n<p>"
+    return escapeHtml(_ASIDE.sub(lambda aside: aside[1] or "", _ATTRIBUTE_LIST.sub("", tokens[place].content)))
 
 
 def _render_fence(renderer: Any, tokens: Sequence[Token], place: int, *more: Any) -> str:
