@@ -111,6 +111,11 @@ def test_file_imported_by_the_raw_loader_is_code(repository):
     assert filled(repository, said) == shown
 
 
+def test_file_imported_as_raw_text_is_code(repository):
+    said = "import a from '../../../src/a.py?raw';\n\n<Code code={a} lang=\"py\" />\n<Code code={b} />\n"
+    assert filled(repository, said) == said.replace('<Code code={a} lang="py" />', block(ALL))
+
+
 def test_empty_include_is_removed_except_in_an_example(repository):
     text = '{* gone.py *}\nProse.\n\n```html\n{% include "header.html" %}\n```\n\n```md\n<<< @/src/a.py\n```\n'
     assert filled(repository, text) == text.removeprefix("{* gone.py *}")
