@@ -23,7 +23,7 @@ def run(
     as_json: Json = False,
 ) -> int:
     if collection and none:
-        raise BadInput(f"collection {collection!r} and --none exclude each other")
+        raise BadInput(f"collection {collection!r} and --none can't be combined")
     with open_store() as store:
         if collection or none:
             store.set_default(collection)

@@ -44,7 +44,9 @@ def home() -> Path:
         return user_data_path("raydex")
     folder = Path(given).expanduser()
     if not folder.is_absolute():
-        raise BadVariable(f"RAYDEX_HOME {given!r} is relative, another home in each folder: write {folder.absolute()}")
+        raise BadVariable(
+            f"RAYDEX_HOME {given!r} is relative, so it differs from folder to folder: write {folder.absolute()}"
+        )
     return folder
 
 
@@ -111,7 +113,7 @@ def service_port() -> int:
     """Return the port that the service will listen on. Raises BadVariable."""
     given = os.environ.get("RAYDEX_PORT") or "8000"
     if not given.isdecimal() or int(given) > 65_535:
-        raise BadVariable(f"RAYDEX_PORT {given!r} is no port: write a number from 0 to 65535")
+        raise BadVariable(f"RAYDEX_PORT {given!r} is not a port: write a number from 0 to 65535")
     return int(given)
 
 
@@ -173,7 +175,7 @@ def wants_json_lines() -> bool:
     """Return whether RAYDEX_LOG selects JSON log lines. Raises BadVariable."""
     given = os.environ.get("RAYDEX_LOG") or "text"
     if given not in ("text", "json"):
-        raise BadVariable(f"RAYDEX_LOG {given!r} is no format of logs: write text or json")
+        raise BadVariable(f"RAYDEX_LOG {given!r} is not a log format: write text or json")
     return given == "json"
 
 

@@ -132,10 +132,10 @@ def describe(error: CycloptsError, words: Sequence[str]) -> str:
 
 
 def at_most_one(**flags: object) -> None:
-    """Raise BadFlags if more than one of these flags was given: they exclude each other."""
+    """Raise BadFlags if more than one of these flags was given."""
     given = [f"--{name.strip('_').replace('_', '-')}" for name, value in flags.items() if value]
     if len(given) > 1:
-        raise BadFlags(f"{given[0]} and {given[1]} exclude each other: give one of them")
+        raise BadFlags(f"{given[0]} and {given[1]} can't be combined: give one of them")
 
 
 def flags_of(

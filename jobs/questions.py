@@ -216,7 +216,7 @@ def row_numbers(words: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list
         elif first.isdecimal() and (last or first).isdecimal():
             numbers += range(int(first), int(last or first) + 1)
         else:
-            raise cli.BadInput(f"{word!r} is no number of a row: write 3, 5-9 or all")
+            raise cli.BadInput(f"{word!r} is not a row number: write 3, 5-9 or all")
     return numbers
 
 
@@ -242,7 +242,7 @@ def correct(
     """Turn a wrongly answered question into a row of a data set."""
     check_name(out)
     if unknown and (source or pair):
-        raise cli.BadInput("--unknown goes without --source and --pair: no source answers it")
+        raise cli.BadInput("--unknown can't be combined with --source or --pair: no source answers it")
     if not (source or unknown):
         raise cli.BadInput("name the source that answers it with --source URL#ANCHOR, or --unknown if nothing does")
     cli.make_folder("--out", out.parent)

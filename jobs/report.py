@@ -47,7 +47,7 @@ def run(
 def send_test(source: str, collection: str, tell: "TellChoices", as_json: bool) -> int:
     """Send a test notice over every channel; fail if one of them fails."""
     told, failed = send_notice(make_teller("--test", source, tell), trial_notice(collection))
-    finish({"told": told, "failed": failed}, as_json, f"told by {', '.join(told) or 'nothing'}")
+    finish({"told": told, "failed": failed}, as_json, f"sent by {', '.join(told) or 'nothing'}")
     return FAILED if failed else DONE
 
 
@@ -63,7 +63,7 @@ def send_notice(teller: Teller, notice: Notice) -> tuple[list[str], list[str]]:
     """Send a notice and warn about each channel that failed; return those that worked, and the reasons."""
     told, failed = teller.tell(notice)
     for reason in failed:
-        say(f"warning: not told by {reason}")
+        say(f"warning: not sent by {reason}")
     return told, failed
 
 

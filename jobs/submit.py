@@ -183,7 +183,7 @@ def pack(folder: Path, words: Sequence[str]) -> None:
     for path in map(Path, (word.partition("=")[2] if word.startswith("--") else word for word in words)):
         if not path.is_absolute() and path.is_file():
             if ".." in path.parts:
-                raise BadInput(f"{path} lies outside of this folder: call `raydex submit` from a folder above it")
+                raise BadInput(f"{path} is outside this folder: call `raydex submit` from a folder above it")
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, folder / path)
 
@@ -306,7 +306,9 @@ class Jobs:
         with reaching(self.address):
             reply = ask(self.client, "GET", "/api/cluster_status?format=1")
         if not reply.ok:
-            raise NoCluster(f"the cluster at {self.address} does not tell its status: {reply.status_code} {reply.text}")
+            raise NoCluster(
+                f"the cluster at {self.address} does not report its status: {reply.status_code} {reply.text}"
+            )
         return str(reply.json()["data"]["clusterStatus"])
 
 

@@ -198,7 +198,7 @@ def _remedy_for_answer(error: Exception, names: SettingNames, agent: AgentSettin
         errors.KeyUnusable: f"copy the key into {names.key} again",
         errors.ContextTooLong: f"set {names.window}4096, or to the server's context",
         errors.LLMBusy: "look at the server's load, or at the quota of the key",
-        errors.LLMTimeout: "look whether the server is busy or still loads the model; a smaller model begins sooner",
+        errors.LLMTimeout: "check whether the server is busy or still loads the model; a smaller model begins sooner",
         errors.LLMUnreachable: f"start the server, or correct {names.url}",
         errors.LLMEmpty: "the server's log says why",
         TokenizerNotFound: "correct its tokenizer, or leave it out",

@@ -66,7 +66,9 @@ def check_logo(logo: str) -> str:
     """Return `logo`, a `data:` URL of an image ("" for none). Raises InvalidLogo."""
     kinds = ", ".join(LOGOS)
     if logo and not re.fullmatch(rf"data:(?:{'|'.join(map(re.escape, LOGOS.values()))});base64,[\w+/]+=*", logo):
-        raise InvalidLogo(f"{logo[:100]!r} is no picture: give a file ({kinds}) next to the collection file, not a URL")
+        raise InvalidLogo(
+            f"{logo[:100]!r} is not a picture: give a file ({kinds}) next to the collection file, not a URL"
+        )
     if len(logo) > MAX_LOGO:
         raise InvalidLogo(f"the picture has {len(logo):,} characters, at most {MAX_LOGO:,} are shown; make it smaller")
     return logo
@@ -207,7 +209,7 @@ def compose_collection(
     origin = target or ("flags" if stored is None else "stored settings")
     file, start_urls, path = _place(target, start_urls, path)
     if path and start_urls:
-        raise InvalidCollection("a folder and a start URL exclude each other; a collection file can hold both")
+        raise InvalidCollection("a folder and a start URL can't be combined; a collection file can have both")
     if bool(path) != bool(base_url):
         raise InvalidCollection(f"folder {path!r} needs --base-url URL: its files are cited as pages under that URL"
                                 if path else f"--base-url {base_url} needs a folder: give --path DIR")  # fmt: skip

@@ -37,7 +37,7 @@ class Period:
     def of(cls, days: float | None, since: datetime | None, until: datetime | None) -> "Period":
         """Return the period between two times, or the last `days` before `until`, by default now. Raises BadPeriod."""
         if days is not None and since is not None:
-            raise BadPeriod("days and since are two beginnings: give one of them")
+            raise BadPeriod("days and since both set the beginning: give one of them")
         if since and until and since >= until:
             raise BadPeriod(f"since {since:%Y-%m-%d %H:%M} is not before until {until:%Y-%m-%d %H:%M}")
         if days is not None:

@@ -90,7 +90,7 @@ class DumpFolder:
         try:
             copy_files(str(self._passing), place, source_filesystem=LOCAL, destination_filesystem=self.system)
             if (found := self.system.get_file_info(place).size) != size:
-                raise OSError(f"{found} of its {size} bytes came there")
+                raise OSError(f"{found} of its {size} bytes arrived")
         except OSError as error:
             with contextlib.suppress(OSError):
                 self.system.delete_file(place)

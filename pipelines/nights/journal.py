@@ -51,9 +51,7 @@ class Journal:
         for name, result in ({BEGAN: stored[BEGAN], **night_steps(stored)} if goes_on else {BEGAN: opening}).items():
             self._note(name, result)
         if goes_on:
-            tell(
-                f"going on with the night of run {self.first}; done are: {', '.join(night_steps(stored)) or 'no steps'}"
-            )
+            tell(f"continuing the night of run {self.first}; done are: {', '.join(night_steps(stored)) or 'no steps'}")
 
     @property
     def first(self) -> int:

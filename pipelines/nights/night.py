@@ -93,8 +93,8 @@ def _telling(teller: Teller, collection: str, progress: Progress) -> Iterator[No
 def _tell(teller: Teller, notice: Notice, progress: Progress) -> StepResult:
     told, failed = teller.tell(notice)
     for reason in failed:
-        progress(f"warning: not told by {reason}")
-    return {"said": "; ".join([f"told by {', '.join(told) or 'nothing'}", *failed])}
+        progress(f"warning: not sent by {reason}")
+    return {"said": "; ".join([f"sent by {', '.join(told) or 'nothing'}", *failed])}
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Night:
         """Compare the candidate with the live index, if there is a candidate that passes the guard."""
         name, candidate = self.work.collection.name, index["summary"]["index"]
         if index["guard"]:
-            return {"said": "not judged: the publish guard speaks against it", "reason": index["guard"]}
+            return {"said": "not judged: too many pages or too much text would be lost", "reason": index["guard"]}
         if index["summary"]["published"]:
             return {"said": f"not judged: {_why_unjudged(index['summary'])}", "reason": ""}
         asked = self.retraining.ask()

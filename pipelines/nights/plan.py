@@ -68,9 +68,7 @@ def describe_night_plan(plan: Mapping[str, Any]) -> Sheet:
     facts += describe_plan(plan["reindex"])
     expected = plan["expected_s"]
     known = (
-        "not known until a run has come to its end"
-        if expected is None
-        else f"about {describe_seconds(expected)}, as before"
+        "not known until a run has finished" if expected is None else f"about {describe_seconds(expected)}, as before"
     )
     facts.append(Fact("time", known))
     if plan["expected_pages"] is not None:

@@ -147,7 +147,7 @@ def create_chunk_table(
     Raises ValueError for a vector type other than `vector` and `halfvec`, since settings may come from a file.
     """
     if vector_type not in VECTOR_TYPES:
-        raise ValueError(f"{vector_type!r} is no type of a vector: {' or '.join(VECTOR_TYPES)}")
+        raise ValueError(f"{vector_type!r} is not a vector type: {' or '.join(VECTOR_TYPES)}")
     vector = sql.SQL(own_sql(f"{vector_type}({dimension:d})"))
     connection.execute(statement("create_chunks", chunk=chunk_table(index), vector=vector, **columns.parts))
 

@@ -40,7 +40,7 @@ def main() -> int:
     warn_of_unread(os.environ)
     service = os.environ.get("RAYDEX_SERVICE", "")
     if service and not service.startswith(("http://", "https://")):
-        return _failed(f"the service {service!r} is no URL: write it as http://HOST:PORT", 2)
+        return _failed(f"the service {service!r} is not a URL: write it as http://HOST:PORT", 2)
     if sys.stdin.isatty():
         _say("a coding agent's program starts this and speaks to it: docs/mcp.md has its configuration; Ctrl-C ends it")
     try:

@@ -235,7 +235,7 @@ def _read_uri(uri: str) -> tuple[str, str]:
         return "", uri
     collection, _, url = uri.removeprefix(PAGES).partition("/")
     if not uri.startswith(PAGES) or not url:
-        raise MCPError(types.INVALID_PARAMS, f"{uri!r} is no page: write {TEMPLATE}", {"uri": uri})
+        raise MCPError(types.INVALID_PARAMS, f"{uri!r} is not a page: write {TEMPLATE}", {"uri": uri})
     return unquote(collection), unquote(url)
 
 
@@ -250,7 +250,7 @@ def _read_cursor(cursor: str | None) -> tuple[str, str]:
     try:
         return _CURSOR.validate_json(base64.urlsafe_b64decode(cursor))
     except ValueError as error:
-        raise MCPError(types.INVALID_PARAMS, "the cursor is none of this server's: list from the beginning") from error
+        raise MCPError(types.INVALID_PARAMS, "the cursor is not from this server: list from the beginning") from error
 
 
 def _schema(model: type[schemas.ToolArguments] | type[ToolResult]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ TELL = "docs/slack.md says how to make the app, `raydex slack --manifest` prints
 
 def _check_url(url: str) -> str:
     if url and not url.startswith(("http://", "https://")):
-        raise ValueError(f"{url!r} is no address: it begins with http:// or https://")
+        raise ValueError(f"{url!r} is not an address: it must begin with http:// or https://")
     return url
 
 

@@ -80,6 +80,6 @@ def test_night_killed_while_training_resumes_and_keeps_the_new_model(jobs, store
     assert {path.name for path in models.iterdir()} == {"mine.new", *(["mine"] if old else [])}
     result = nights()
     assert result.code == 0 and result.summary["steps"]["train models/mine"].endswith("is new"), result.messages
-    assert "going on with the night of run" in result.messages and "step index" not in result.messages
+    assert "continuing the night of run" in result.messages and "step index" not in result.messages
     assert [path.name for path in models.iterdir()] == ["mine"]
     assert (models / "mine" / "card.json").read_text() != before

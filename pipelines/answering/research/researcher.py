@@ -180,7 +180,7 @@ class Rounds:
         url = self.gathered[start].url if start else page[:LONGEST_URL]
         sections = await self.finder.read_page(url, self.reading)
         if not sections:
-            raise BadCall(f"{url} is no page of this documentation: `search` for what it says")
+            raise BadCall(f"{url} is not a page of this documentation: `search` for its words")
         numbers = self.gathered.add(sections)
         start = start if start in numbers else self._anchored(numbers, url)
         self._tell(OPENING, heading(self.gathered[start]))
@@ -203,7 +203,7 @@ def _arguments(call: ToolCall) -> Mapping[str, Any]:
         arguments = parse_json(call.arguments or "{}")
     except ValueError as error:
         raise BadCall(
-            f"the arguments are no JSON ({error}): write one object, such as {_EXAMPLES[call.name]}"
+            f"the arguments are not JSON ({error}): write one object, such as {_EXAMPLES[call.name]}"
         ) from None
     if not isinstance(arguments, dict):
         raise BadCall(f"the arguments must be one object, such as {_EXAMPLES[call.name]}")

@@ -34,7 +34,7 @@ def read_classifier_card(folder: Path, kind: str = KIND) -> dict[str, Any]:
     except BadCard as error:
         raise NotAClassifier(folder, str(error)) from error
     if not isinstance(card.get("labels"), list):
-        raise NotAClassifier(folder, f"{CARD_FILE} is not a classifier's card: it names no labels")
+        raise NotAClassifier(folder, f"{CARD_FILE} is not a classifier's card: it has no labels")
     metadata = _metadata(card)
     if metadata.get("accepted", True) is not True:
         raise NotAClassifier(folder, "its evaluation did not accept it (train with --accept to use it anyway)")
@@ -65,7 +65,7 @@ def read_estimator(folder: Path, card: Mapping[str, Any]) -> Any:
     if foreign:
         raise NotAClassifier(folder, f"{MODEL_FILE} holds types that are not trusted: {', '.join(foreign)}")
     if not _is_classifier(estimator):
-        raise NotAClassifier(folder, f"{MODEL_FILE} holds a {type(estimator).__name__} that is no fitted classifier")
+        raise NotAClassifier(folder, f"{MODEL_FILE} holds a {type(estimator).__name__} that is not a fitted classifier")
     return estimator
 
 

@@ -35,7 +35,7 @@ class Rule(BaseModel):
             re.compile(self.pattern, re.IGNORECASE)
         except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(
-                f"the rule for {self.agent!r} has the pattern {self.pattern!r}, which is no regular expression: {error}"
+                f"the rule for {self.agent!r} has the pattern {self.pattern!r}, not a regular expression: {error}"
             ) from error
         return self
 

@@ -28,7 +28,7 @@ from pipelines.text.mistakes import describe_mistakes
 def _check_home(home: Path) -> Path:
     home = home.expanduser()
     if not home.is_absolute():
-        raise ValueError(f"{str(home)!r} is relative, another home in each folder: write {home.absolute()}")
+        raise ValueError(f"{str(home)!r} is relative, so it differs from folder to folder: write {home.absolute()}")
     return home
 
 

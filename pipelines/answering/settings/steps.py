@@ -33,7 +33,7 @@ def _one_of(choices: Collection[str]) -> AfterValidator:
 
     def check(value: str) -> str:
         if value not in choices:
-            raise ValueError(f"{value!r} is none of the choices: {', '.join(choices)}")
+            raise ValueError(f"{value!r} is not one of the choices: {', '.join(choices)}")
         return value
 
     return AfterValidator(check)

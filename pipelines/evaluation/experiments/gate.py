@@ -155,7 +155,7 @@ def read_results(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise NotComparable(f"{path} can't be read as an experiment's results.json: {error}") from error
     if not isinstance(read, dict) or read.get("format") != FORMAT:
-        raise NotComparable(f"{path} is no results.json of an experiment ({FORMAT})")
+        raise NotComparable(f"{path} is not the results.json of an experiment ({FORMAT})")
     return read
 
 

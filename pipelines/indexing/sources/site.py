@@ -97,7 +97,7 @@ class SiteSource(PageSource):
         if traps:
             most = max(traps, key=lambda pattern: traps[pattern])
             warn(
-                f"{sum(traps.values()):,} URLs of {self.name} were skipped: equal pages link to ever new ones, such as "
+                f"{sum(traps.values()):,} URLs of {self.name} were skipped: pages link to ever new URLs, such as "
                 f"{most}; --exclude PATTERN excludes them all"
             )
 

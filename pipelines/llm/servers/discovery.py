@@ -142,7 +142,7 @@ def _configured(place: _Place, name: str, given: Mapping[str, str]) -> FoundLLM:
     try:
         server = place.look()
     except NoAnswer as error:
-        return FoundLLM((said, f"{error}; until that is mended, {QUOTING}: `raydex doctor` looks closer"))
+        return FoundLLM((said, f"{error}; until that is mended, {QUOTING}: `raydex doctor` says more"))
     settings: dict[str, Any] = {}
     if server.base_url != place.url.rstrip("/"):
         settings["llm_url"] = server.base_url

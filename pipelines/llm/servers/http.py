@@ -62,7 +62,7 @@ def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None =
 
     shown = without_password(base)
     if not _is_url(base):
-        raise NoAnswer(f"{shown!r} is no URL: write http://HOST:PORT/v1")
+        raise NoAnswer(f"{shown!r} is not a URL: write http://HOST:PORT/v1")
     try:
         status, kind, text = within(ANSWER_S, lambda: _send(base + path, key, body, ANSWER_S))
     except (OutOfTime, httpx.TimeoutException):  # one of them notices first
@@ -132,7 +132,7 @@ def _describe(url: str, error: Exception, key: str) -> str:
 def _if_tls(url: str) -> str:
     """Return a hint for a local server that may not speak TLS."""
     bare = without_password(url).partition("://")[2]
-    return f"; if it speaks no TLS, write http://{bare}" if url.startswith("https:") and is_loopback(url) else ""
+    return f"; if it does not use TLS, write http://{bare}" if url.startswith("https:") and is_loopback(url) else ""
 
 
 def _hint(status: int, url: str, text: bytes) -> str:
@@ -140,5 +140,5 @@ def _hint(status: int, url: str, text: bytes) -> str:
     if 300 <= status < 400:
         return ", a redirect, which is not followed: name the address that it leads to"
     if b"HTTPS" in text and url.startswith("http:"):
-        return f": it speaks TLS, write https://{without_password(url).partition('://')[2]}"
+        return f": it uses TLS, write https://{without_password(url).partition('://')[2]}"
     return ""

@@ -38,8 +38,8 @@ class Service:
         # Several messages are better than one that a service refuses because it is too long.
         if not self._apprise.add(url if "overflow=" in url else f"{url}{'&' if '?' in url else '?'}overflow=split"):
             raise BadServiceUrl(
-                f"{variable} is no URL that Apprise can use: see https://appriseit.com/services/ for the form of each"
-                " service's URL"
+                f"{variable} is not a URL that Apprise can use: https://appriseit.com/services/ shows the form"
+                " of each service's URL"
             )
 
     def send(self, notice: Notice) -> None:

@@ -184,5 +184,5 @@ class Catalog(Database):
     def drop_copy(self, copy: str) -> list[int]:
         """Drop a copy with its indexes; return their ids. Raises ValueError if it is not a copy."""
         if not is_copy(copy):
-            raise ValueError(f"{copy!r} is no copy (its name has no {COPY_MARK!r}): nothing is dropped")
+            raise ValueError(f"{copy!r} is not a copy (its name has no {COPY_MARK!r}): nothing is dropped")
         return self.drop([copy])

@@ -64,7 +64,7 @@ def check_url(url: str) -> str:
         raise BadDatabaseUrl(quoted) from None
     ports = [port or "5432" for port in str(parts.get("port") or "").split(",")]
     if not all(port.isdecimal() and 0 < int(port) < 1 << 16 for port in ports):
-        raise BadDatabaseUrl("its port is no number from 1 to 65535")
+        raise BadDatabaseUrl("its port is not a number from 1 to 65535")
     return f"{parts.get('host') or 'a local socket'}:{','.join(ports)}"
 
 

@@ -170,7 +170,7 @@ def test_wrong_answer_becomes_an_evaluation_row_and_a_training_pair(job, store, 
         (("correct", "bad"), "name the source"),
         (("correct", "bad", "--source", f"{right}x"), "has no section"),
         (("correct", "bad", "--pair", "--source", right, "--source", wrong), "cites no other source"),
-        (("correct", "bad", "--pair", "--unknown"), "--unknown goes without"),
+        (("correct", "bad", "--pair", "--unknown"), "--unknown can't be combined"),
     ]:
         code, said = job(*words, out="regressions.jsonl")
         assert code == 2 and message in said

@@ -68,4 +68,4 @@ def test_unknown_run_is_reported(jobs: Jobs) -> None:
 
 def test_command_logs_as_json_on_request(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAYDEX_LOG", "xml")
-    assert "RAYDEX_LOG 'xml' is no format of logs: write text or json" in jobs.run("logs", 99).messages
+    assert "RAYDEX_LOG 'xml' is not a log format: write text or json" in jobs.run("logs", 99).messages

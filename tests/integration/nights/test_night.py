@@ -115,7 +115,7 @@ def test_night_that_lost_half_a_site_is_refused_and_reported_without_texts(night
         refused = nights()
         assert (refused.code, refused.summary["verdict"], live(store)) == (4, "refused", before)
         assert "6 of 12 pages have vanished" in refused.summary["reason"]
-        assert refused.summary["steps"]["tell"] == "told by webhook, e-mail"
+        assert refused.summary["steps"]["tell"] == "sent by webhook, e-mail"
         shutil.rmtree(nights.pages)
         assert nights().code == 2
     kinds = [post.json["kind"] for post in webhook.posts]

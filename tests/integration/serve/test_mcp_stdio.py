@@ -112,7 +112,7 @@ def test_server_forwards_to_a_service_and_reports_if_it_is_down(store, environme
 
 
 @pytest.mark.parametrize(("flags", "code", "said"), [
-    (("--service", "docs.example.com"), 2, "raydex mcp: the service 'docs.example.com' is no URL"),
+    (("--service", "docs.example.com"), 2, "raydex mcp: the service 'docs.example.com' is not a URL"),
     (("--service", "http://127.0.0.1:9", "--collection", "docs"), 2, "leave out --collection and --no-llm"),
     (("--no-llm",), 1, "raydex mcp: "),
 ])  # fmt: skip

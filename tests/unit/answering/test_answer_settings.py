@@ -30,11 +30,11 @@ def make_settings(**settings: Any) -> AnswerSettings:
     ({"agents": [{**BIG, "temprature": 1}]}, "temprature"),
     ({"reranker_kind": "cross-encoder"}, "needs reranker.model"),
     ({"reranker_kind": "endpoint"}, "needs reranker.url"),
-    ({"reranker_kind": "llm"}, "'llm' is none of the choices: none, cross-encoder"),
+    ({"reranker_kind": "llm"}, "'llm' is not one of the choices: none, cross-encoder"),
     ({"router_kind": "classifier"}, "router.model and router.easy and router.hard"),
     ({"rewriting_hyde": True}, "rewriting.hyde needs a language model"),
     ({"rewriting_num_queries": 3}, "rewriting.num_queries needs a language model"),
-    ({"fusion_kind": "mean"}, "'mean' is none of the choices: rrf, relative_score, insert"),
+    ({"fusion_kind": "mean"}, "'mean' is not one of the choices: rrf, relative_score, insert"),
     ({"synthesis_mode": "poem"}, "compact"),
     ({"retrieval_k": 0}, "greater than or equal to 1"),
 ])  # fmt: skip

@@ -121,10 +121,10 @@ def test_models_of_other_formats_are_refused_with_their_type(folder):
     from skops import io
 
     for foreign, said in (
-        ({"a": 1}, "holds a dict that is no fitted classifier"),
+        ({"a": 1}, "holds a dict that is not a fitted classifier"),
         (LogisticRegression(), "a LogisticRegression that is"),
         (Pipeline([("a", LogisticRegression()), ("b", LogisticRegression())]), "a Pipeline that is"),
-        (Pipeline([("a", TfidfVectorizer()), ("b", LogisticRegression())]), "no fitted classifier"),
+        (Pipeline([("a", TfidfVectorizer()), ("b", LogisticRegression())]), "not a fitted classifier"),
         (FunctionTransformer(words), "not trusted: pipelines.answering.routing.classifier.words"),
     ):
         io.dump(foreign, folder / "model.skops")

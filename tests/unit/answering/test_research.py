@@ -150,7 +150,7 @@ def test_what_a_model_calls_wrongly_is_told_to_it_a_few_times(ask: Ask) -> None:
     ]
     answer, model, _ = ask(looks(*wrong), "[1]", WRITES)
     said = results_of(model.asked[1])
-    for text, part in zip(said, ("no tool 'fetch'", "no JSON", "one object", "'collection'", "'query'"), strict=True):
+    for text, part in zip(said, ("no tool 'fetch'", "not JSON", "one object", "'collection'", "'query'"), strict=True):
         assert text.startswith("Error: ") and part in text
     assert model.asked[1].body["tool_choice"] == "none" and len(wrong) > MOST_MISTAKES
     assert answer.text == WRITES and answer.degraded == ()
@@ -229,7 +229,7 @@ def test_tools_reach_only_what_the_question_may_be_answered_from(ask: Ask) -> No
     assert all(hit.url.startswith(f"{SITE}/w") for hit in answer.hits)
     said = results_of(model.asked[1])
     assert "secret." not in str(said) and "retted in" not in str(said)
-    assert ["is no page of this documentation" in text for text in said[2:4]] == [True, True]
+    assert ["is not a page of this documentation" in text for text in said[2:4]] == [True, True]
 
 
 def test_leaving_ends_the_rounds(tmp_path: Path) -> None:

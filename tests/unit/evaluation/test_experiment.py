@@ -137,8 +137,8 @@ def test_settings_missing_in_a_cell_come_from_the_environment(tmp_path):
         ("answers: true\njudge: llm\ndimensions: [beauty]\nruns: [{llm_model: m}]\n", "dimensions.0: "),
         ("colour: red\nruns: [{}]\n", "colour is unknown: there are: name, collection"),
         ("runs: [{retrieval.k: 0}]\n", "retrieval.k=0: retrieval.k is 0: it must be at least 1"),
-        ("runs: [{reranker.kind: magic}]\n", "reranker.kind=magic: reranker.kind: 'magic' is none of"),
-        ("runs: [{fusion.kind: mean}]\n", "'mean' is none of the choices: rrf, relative_score, insert"),
+        ("runs: [{reranker.kind: magic}]\n", "reranker.kind=magic: reranker.kind: 'magic' is not one of"),
+        ("runs: [{fusion.kind: mean}]\n", "'mean' is not one of the choices: rrf, relative_score, insert"),
         ("runs: [{chunk_size: -1}]\n", "chunk_size=-1: chunk_size is -1: it must be at least 0"),
         ("base: {reranker.kind: cross-encoder}\nruns: [{}]\n", "needs reranker.model"),
         ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm.key: keys do not belong in a file: set RAYDEX_LLM__KEY"),
@@ -336,7 +336,7 @@ def test_gate_refuses_other_questions_and_invalid_result_files(tmp_path):
     with pytest.raises(NotComparable, match="must be the same"):
         gate(compared(record("main", GOOD)), other, "retrieval_score@3", 0.0)
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(NotComparable, match=r"no results\.json"):
+    with pytest.raises(NotComparable, match=r"not the results\.json"):
         read_results(tmp_path / "x.json")
     with pytest.raises(UnknownRun, match="nothing to judge"):
         gate(compared(record("main", GOOD)), None, "retrieval_score@3", 0.0)

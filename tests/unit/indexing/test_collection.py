@@ -58,7 +58,7 @@ def test_url_is_crawled_folder_is_read_and_file_is_a_collection(tmp_path):
         ({"target": "docs.test:8000/guide/"}, "`raydex index https://docs.test:8000/guide/`"),
         ({"target": "localhost:8000"}, "`raydex index https://localhost:8000`"),
         ({"stored": {"name": "old"}}, "collection 'old' has no stored sources"),
-        ({"target": ".", "base_url": BASE, "start_urls": [URL]}, "exclude each other"),
+        ({"target": ".", "base_url": BASE, "start_urls": [URL]}, "can't be combined"),
         ({"target": ".", "base_url": BASE, "path": "docs"}, "'.' and --path 'docs'"),
         ({"target": "no/such.yaml"}, "no/such.yaml can't be read: No such file"),
         ({"target": URL, "crawl": {"concurrency": 0}}, "sites.0.concurrency is 0"),
@@ -156,7 +156,7 @@ def test_logo_is_an_image_next_to_the_file_and_stored_with_the_collection(tmp_pa
 def test_logo_must_be_an_image(tmp_path, logo):
     file = tmp_path / "docs.yaml"
     file.write_text(f"sites: [{{start_urls: [{URL}]}}]\nlogo: '{logo}'")
-    with pytest.raises(InvalidCollection, match=r"logo: '.*' is no picture: give a file \(.svg, .png"):
+    with pytest.raises(InvalidCollection, match=r"logo: '.*' is not a picture: give a file \(.svg, .png"):
         load_collection(file)
 
 

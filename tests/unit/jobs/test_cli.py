@@ -163,7 +163,7 @@ def test_words_and_flags_of_other_verbs_stand_in_any_order(words):
         ("keys craete a", 'unknown command "craete". Did you mean "create"?'),
         ("completion bsh", 'Did you mean "bash"?'),
         ("status docs api", "unexpected argument 'api'"),
-        ("status --watch --json", "--watch and --json exclude each other"),
+        ("status --watch --json", "--watch and --json can't be combined"),
         ("train embedder --dataset a --output b --layers al", "--layers is 'al'"),
         ("train", "choose an action: adapter, embedder, reranker, router, tags"),
         ("dump docs", "FILE is missing: give it as an argument or with --file"),
@@ -215,7 +215,9 @@ def test_relative_home_folder_is_refused(verb, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("RAYDEX_HOME", "data")
     monkeypatch.chdir(tmp_path)
     assert ending(verb) == 2
-    assert f"'data' is relative, another home in each folder: write {tmp_path / 'data'}" in capsys.readouterr().err
+    assert (
+        f"'data' is relative, so it differs from folder to folder: write {tmp_path / 'data'}" in capsys.readouterr().err
+    )
     assert list(tmp_path.iterdir()) == []
 
 

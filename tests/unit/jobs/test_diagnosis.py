@@ -121,7 +121,7 @@ def check_url(url: str, home: Path = Path("/nowhere")) -> Finding:
         ("nonsense", "does not begin with postgresql://", "postgresql://USER"),
         ("postgresql://me:s3cret@127.0.0.1:9/x", "Connection refused", "start the server"),
         ("postgresql://me:s3cr%zzt@127.0.0.1:9/x", "invalid percent-encoded token", "postgresql://USER"),
-        ("postgresql://me:s3cret@127.0.0.1:s3cret/x", "its port is no number", "postgresql://USER"),
+        ("postgresql://me:s3cret@127.0.0.1:s3cret/x", "its port is not a number", "postgresql://USER"),
         ("host=127.0.0.1 port=9 password=s3cret", "Connection refused", "start the server"),
     ],
 )

@@ -290,9 +290,9 @@ def test_model_without_a_url_means_openai_only_with_a_key() -> None:
 )
 def test_invalid_url_is_reported_with_its_variable(variable: str, url: str) -> None:
     [line] = find_llm({"OLLAMA_HOST": DEAD, variable: url}).lines
-    assert f"{url}" in line and f"is no URL: write http://HOST:PORT/v1 ({variable})" in line
+    assert f"{url}" in line and f"is not a URL: write http://HOST:PORT/v1 ({variable})" in line
     [_, line] = find_llm({"RAYDEX_LLM_URL": "http://[::1:8080/v1", "RAYDEX_LLM_MODEL": "m"}).lines
-    assert "is no URL" in line
+    assert "is not a URL" in line
 
 
 def test_configured_agents_are_kept_and_llm_off_disables_all() -> None:

@@ -129,7 +129,7 @@ def test_urls_of_known_services_are_accepted(url):
 
 @pytest.mark.parametrize("url", ["discord://short", "nothing://x/y", "just words", "https://example.com/hidden-path"])
 def test_unusable_url_is_refused_with_its_variable_and_without_its_value(url, leaked):
-    with pytest.raises(BadServiceUrl, match=f"{VARIABLE} is no URL that Apprise can use") as error:
+    with pytest.raises(BadServiceUrl, match=f"{VARIABLE} is not a URL that Apprise can use") as error:
         Teller(TellChoices(services=["phone"]), TellSecrets(services={VARIABLE: url}))
     assert leaked(error.value, url, "hidden-path", "short") == []
 
@@ -150,7 +150,7 @@ def test_failed_service_does_not_keep_others_from_hearing():
     assert told == ["e-mail", "b"] and len(failed) == 1 and failed[0].startswith("a: ") and "403" in failed[0]
 
 
-@pytest.mark.parametrize(("status", "code", "said"), [(200, 0, "told by phone"), (403, 1, "not told by phone: ")])
+@pytest.mark.parametrize(("status", "code", "said"), [(200, 0, "sent by phone"), (403, 1, "not sent by phone: ")])
 def test_report_command_tries_notices_without_a_database(tmp_path, monkeypatch, capsys, status, code, said):
     file = tmp_path / "docs.yaml"
     values = {"sites": [{"start_urls": ["https://d.test/"]}], "night": {"tell": {"services": ["phone"]}}}
