@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+import re
+
 from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 
@@ -31,6 +33,14 @@ def snippet(text: str, length: int = SNIPPET) -> str:
 def heading(hit: Headed) -> str:
     """Return a hit's heading path for a reader; without headings, the page's title or URL."""
     return " › ".join(dict.fromkeys(hit.headings)) or hit.title or hit.url
+
+
+def place(hit: Hit) -> str:
+    """Return the title of a hit's page and its heading path, for someone who sees only this part of the page."""
+    names: dict[str, str] = {}
+    for name in (hit.title, *hit.headings):
+        names.setdefault("".join(re.findall(r"\w+", name)).casefold() or name, name)
+    return " › ".join(filter(None, names.values())) or hit.url
 
 
 def own_heading(hit: Hit) -> str:

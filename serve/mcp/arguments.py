@@ -6,10 +6,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from pipelines.text.cleaning import clean_for_storage
 from pipelines.text.phrases import read_table
+from serve.mcp.results import MOST_SECTIONS
 
 SAID = read_table("serve.mcp.server")["arguments"]
 MOST_QUESTION_CHARACTERS = 2_000  # same limit as for readers without a key over HTTP: a few paragraphs
-MOST_HITS, HITS = 10, 5  # more than ten sections fill a context window with irrelevant text
+HITS = 5
+MOST_SEEN = 100
 
 
 def _blank(value: Any) -> Any:
@@ -46,7 +48,8 @@ class SearchArguments(ToolArguments):
     query: Words = Field(description=SAID["query"])
     collection: Collection = ""
     version: Version = ""
-    k: int = Field(default=HITS, ge=1, le=MOST_HITS, description=SAID["k"])
+    k: int = Field(default=HITS, ge=1, le=MOST_SECTIONS, description=SAID["k"])
+    seen: list[Url] = Field(default=[], max_length=MOST_SEEN, description=SAID["seen"])
 
 
 class AskArguments(ToolArguments):

@@ -1,11 +1,12 @@
 """The results of the tools: records with a schema, and as text that fits into a context window."""
 
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel
 
-from pipelines.answering.hits import heading, snippet
+from pipelines.answering.hits import place, snippet
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.llm.tokens import estimate
 from pipelines.records import RESULTS, SOME, Answer, AnswerForm, Confidence, Hit, WrittenBy
@@ -14,6 +15,7 @@ from serve.mcp.quoting import CUT, NOTICE, clean, cut, quote, quote_answer
 # In tokens of `estimate`, which counts about a third more than current models. Claude Code warns about results above
 # 10,000 tokens, and several results must fit into a context window.
 SEARCH_TOKENS, ANSWER_TOKENS = 4_000, 4_000
+MOST_SECTIONS = 10  # of a search; more would fill a context window with irrelevant text
 SNIPPET_CHARACTERS = 200  # maximum length of a source's snippet
 
 Cleaned = Annotated[str, AfterValidator(clean)]
@@ -29,21 +31,28 @@ class ToolResult(BaseModel):
 
 
 class FoundSection(BaseModel):
-    """A found section: its source (`url#anchor`), its headings, its text as Markdown, whether that is cut."""
+    """A found section: its source (`url#anchor`), its page and headings, its text as Markdown, whether that is cut.
+
+    A section that the caller has `seen` comes without its text.
+    """
 
     n: int
     title: str
     source: str
     text: str
     cut: bool
+    seen: bool
     version: str | None
 
     @classmethod
-    def of(cls, n: int, hit: Hit) -> Self:
+    def of(cls, n: int, hit: Hit, *, seen: bool) -> Self:
         """Return the section of a hit, with all of its text cut."""
-        return cls(n=n, title=clean(heading(hit)), source=clean(hit.source), text=CUT, cut=True, version=hit.version)
+        title, source = clean(place(hit)), clean(hit.source)
+        return cls(n=n, title=title, source=source, text=CUT, cut=not seen, seen=seen, version=hit.version)
 
     def to_text(self) -> str:
+        if self.seen:
+            return f"{self.n}.\n{quote('(you have it: its source or page is in `seen`)', self.source, self.title)}"
         more = f'\n(cut: `read_page(url="{self.source}")` has the whole section)' if self.cut else ""
         return f"{self.n}.\n{quote(self.text, self.source, self.title)}{more}"
 
@@ -56,13 +65,20 @@ class FoundSections(ToolResult):
     sections: list[FoundSection]
 
     @classmethod
-    def of(cls, retrieval: Retrieval) -> Self:
-        """Return the hits with passages that share the part of SEARCH_TOKENS left by titles, sources and markers."""
-        sections = [FoundSection.of(n, hit) for n, hit in enumerate(retrieval.hits, 1)]
+    def of(cls, retrieval: Retrieval, most: int = MOST_SECTIONS, seen: Collection[str] = ()) -> Self:
+        """Return up to `most` sections of the hits; their texts share the rest of SEARCH_TOKENS after their frames.
+
+        A section whose source or URL is in `seen` has no text.
+        """
+        parts = by_section(retrieval.hits)[:most]
+        known = [not {part[0].source, part[0].url, *part[0].sources}.isdisjoint(seen) for part in parts]
+        sections = [FoundSection.of(n, part[0], seen=known[n - 1]) for n, part in enumerate(parts, 1)]
         found = cls(collection=retrieval.index.collection, sections=sections)
-        each = (SEARCH_TOKENS - estimate(found.to_text())) // max(len(sections), 1)
-        for section, hit in zip(found.sections, retrieval.hits, strict=True):
-            section.text, section.cut = cut(clean(hit.passage), each)
+        each = (SEARCH_TOKENS - estimate(found.to_text())) // max(known.count(False), 1)
+        for section, part in zip(found.sections, parts, strict=True):
+            text, gaps = join_hits(part)
+            shown, was_cut = ("", False) if section.seen else cut(clean(text), each)
+            section.text, section.cut = shown, was_cut or (gaps and not section.seen)
         return found
 
     def to_text(self) -> str:
@@ -71,6 +87,24 @@ class FoundSections(ToolResult):
         count = f"{count_sections(len(self.sections))} of {self.collection!r}"
         found = "\n\n".join(section.to_text() for section in self.sections)
         return f"{count}, best first. {self.notice}\n\n{found}\n\nRead on with `read_page(url=<source>)`."
+
+
+def by_section(hits: Iterable[Hit]) -> list[list[Hit]]:
+    """Return the hits of each section, in the order of the first hits."""
+    parts: dict[tuple[str, Sequence[str]], list[Hit]] = {}
+    for hit in hits:
+        parts.setdefault((hit.source, hit.headings), []).append(hit)
+    return list(parts.values())
+
+
+def join_hits(part: Sequence[Hit]) -> tuple[str, bool]:
+    """Return the text of a section's hits without repetitions, and whether it may have gaps."""
+    texts = [part[0].passage]
+    for hit in part[1:]:
+        known = {line.strip() for text in texts for line in text.split("\n")}
+        if any(line.strip() not in known for line in hit.text.split("\n")):
+            texts.append(hit.text)
+    return f"\n\n{CUT}\n\n".join(texts), len(texts) > 1
 
 
 class CitedSource(BaseModel):

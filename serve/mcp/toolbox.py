@@ -58,8 +58,11 @@ class Toolbox:
     async def search_docs(self, arguments: SearchArguments, call: Call) -> FoundSections:
         """Return the best matching sections. Raises NotThere and the errors of the engine."""
         filters = await self._filters(arguments.collection, arguments.version)
-        question = Question(arguments.query, collection=arguments.collection or None, k=arguments.k, filters=filters)
-        return FoundSections.of(await self._engine.asearch(question))
+        question = Question(
+            arguments.query, collection=arguments.collection or None, k=2 * arguments.k, filters=filters
+        )
+        found = await self._engine.asearch(question)  # several hits may be from one section
+        return FoundSections.of(found, arguments.k, arguments.seen)
 
     async def ask_docs(self, arguments: AskArguments, call: Call) -> CitedAnswer:
         """Return the answer and record it; cancelling cancels the work.

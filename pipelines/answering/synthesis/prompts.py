@@ -12,7 +12,7 @@ from functools import cached_property
 from string import Formatter
 
 from pipelines.answering.grounding.answerable import UNKNOWN
-from pipelines.answering.hits import heading
+from pipelines.answering.hits import place
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_table
@@ -93,7 +93,7 @@ class Piece:
     def of(cls, n: int, hit: Hit, text: str | None = None) -> "Piece":
         """Return hit number `n`, or a `text` from its passage, without invisible characters."""
         shown = hit.passage if text is None else text
-        return cls(n, clean_for_model(shown), clean_for_model(heading(hit)))
+        return cls(n, clean_for_model(shown), clean_for_model(place(hit)))
 
     def __str__(self) -> str:
         return self.shown

@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from pipelines.answering.retrieval.search import Retrieval
+from pipelines.answering.synthesis.prompts import Piece
 from pipelines.llm.tokens import estimate
 from pipelines.records import Hit, Index, Page
 from pipelines.store import ListedPage, Outline
@@ -121,7 +122,7 @@ async def test_client_of_either_protocol_revision_finds_the_tools(service, mode)
         assert tool.annotations.read_only_hint
         assert tool.output_schema["type"] == tool.input_schema["type"] == "object"
         assert "Indexed here: docs (https://d.test/)." in tool.description
-    assert set(tools[0].input_schema["properties"]) == {"query", "collection", "version", "k"}
+    assert set(tools[0].input_schema["properties"]) == {"query", "collection", "version", "k", "seen"}
 
 
 async def test_tools_are_listed_without_a_database_and_a_call_reports_it(service):
@@ -143,7 +144,7 @@ def test_search_returns_sections_with_their_sources(service, mode):
     (section,) = result.structured_content["sections"]
     assert section["source"] == "https://d.test/data#csv"
     assert section["source"] in text_of(result)
-    assert service.engine.asks[-1].k == 3
+    assert service.engine.asks[-1].k > 3  # several hits may be from one section
     assert service.engine.asks[-1].filters.version == "2.0"
 
 
@@ -284,8 +285,42 @@ def test_long_hits_are_cut_and_tell_where_the_rest_is(service):
     result = service.ask("search_docs", query="words")
     assert 'read_page(url="https://d.test/gone#a")' in text_of(result)
     for k in (1, 10):
-        found = Retrieval("words", (service.engine.hit,) * k, service.store.live_index("docs"), 1, (), {})
+        hits = tuple(replace(service.engine.hit, url=f"https://d.test/gone{n}") for n in range(k))
+        found = Retrieval("words", hits, service.store.live_index("docs"), 1, (), {})
         assert SEARCH_TOKENS * 0.9 < estimate(FoundSections.of(found).to_text()) <= SEARCH_TOKENS
+
+
+def found_in(service, *hits):
+    return Retrieval("words", hits, service.store.live_index("docs"), 1, (), {})
+
+
+def test_section_with_several_hits_is_returned_once(service):
+    one = replace(CSV, text="First line.\nSecond line.", context="First line.\nSecond line.\nThird line.")
+    same, further = replace(one, chunk_id="b", text="Second line.\nThird line."), replace(one, text="Ninth line.")
+    found = FoundSections.of(found_in(service, one, same, further, replace(CSV, url="https://d.test/other")), 5)
+    assert [section.n for section in found.sections] == [1, 2]
+    assert found.sections[0].text == "First line.\nSecond line.\nThird line.\n\n…\n\nNinth line."
+    assert found.sections[0].cut  # other lines may be between these
+
+
+def test_seen_sections_come_without_their_text_and_leave_the_room(service):
+    long = "Word and word.\n" * 3_000
+    new, known, whole = (
+        replace(CSV, text=long, context="", url=f"https://d.test/{name}", anchors=("a",)) for name in "abc"
+    )
+    hits = found_in(service, new, known, whole)
+    found = FoundSections.of(hits, 5, ["https://d.test/b#a", "https://d.test/c"])
+    assert [section.seen for section in found.sections] == [False, True, True]
+    assert [bool(section.text) for section in found.sections] == [True, False, False]
+    assert len(found.sections[0].text) > 2 * len(FoundSections.of(hits, 5).sections[0].text)
+    assert "https://d.test/b#a" in found.to_text() and estimate(found.to_text()) <= SEARCH_TOKENS
+    assert service.ask("search_docs", query="csv", seen=[CSV.source]).structured_content["sections"][0]["seen"]
+
+
+def test_part_of_a_page_names_its_page(service):
+    part = replace(CSV, title="Loading data", headings=("Options",))
+    assert FoundSections.of(found_in(service, part), 5).sections[0].title == "Loading data › Options"
+    assert str(Piece.of(1, part, "Text.")) == "[1] Loading data › Options\nText."
 
 
 @pytest.mark.parametrize(
