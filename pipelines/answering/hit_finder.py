@@ -15,6 +15,7 @@ from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
 from pipelines.answering.retrieval.neighbours import EXTRA, as_section, by_section, other_sections
 from pipelines.answering.retrieval.ranking.fusion import spread_pages, take_diverse
+from pipelines.answering.retrieval.ranking.texts import LEARNED
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.trace import Trace
 from pipelines.answering.verified.pinned import PinnedFinder
@@ -28,6 +29,9 @@ QUOTED_AROUND = 2  # chunks of the section on each side of a hit that may be quo
 # So the introductions of these sections, further hits, and other sections of the first PAGES pages follow if they fit.
 SECTIONS, MOST_FOUND, WHOLE, PAGES = 12, 30, 8, 8
 FIRST_PAGES, SHORT_PAGE = 2, 1_500  # the first pages are given whole if they have at most this many words; by hand
+# A further hit is left out if its log odds are this much lower than the best one's: its odds are a fiftieth. Chosen
+# on 36 questions to two sites: benchmarks/results/readers-own-words.md.
+LEAST_ODDS = 4.0
 SAME = 0.85  # Jaccard similarity of the words of two sections from which they count as copies; by hand
 
 
@@ -179,9 +183,11 @@ def _without_copies(hits: Sequence[Hit]) -> Iterator[Hit]:
 
 
 def _with_more(retrieval: Retrieval, found: Sequence[Hit]) -> Retrieval:
-    """Return the hits, then introductions, short pages, the other hits `found`, and more sections of their pages."""
+    """Return the hits, then introductions, short pages, the near ones of the hits `found`, and more of their pages."""
     urls, taken = {hit.url for hit in retrieval.hits}, {hit.chunk_id for hit in retrieval.hits}
-    further = [replace(hit, score_kind=EXTRA) for hit in found if hit.chunk_id not in taken]
+    best = max((hit.score for hit in found if hit.score_kind == LEARNED), default=0.0)
+    near = (hit for hit in found if hit.score_kind != LEARNED or best - hit.score <= LEAST_ODDS)
+    further = [replace(hit, score_kind=EXTRA) for hit in near if hit.chunk_id not in taken]
     pages = [hit for hit in retrieval.pages if hit.url in urls]
     words = Counter[str]()
     for hit in pages:

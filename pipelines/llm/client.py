@@ -45,7 +45,8 @@ T = TypeVar("T")
 class LLMSettings(BaseModel):
     """Settings for calling a language model, with its prices.
 
-    `context_window` is in tokens. `context_share` is the share of it that retrieved passages may fill.
+    `context_window` is in tokens. `context_share` is the share of it that retrieved passages may fill; by default, the
+    form of the answer decides.
     `context_seconds` limits how long the model may take to read a prompt with those passages (0: no limit). Prices are
     in US dollars per 1,000,000 tokens. `first_token_s` limits the wait for the first token, including all retries.
     `between_tokens_s` limits each later wait, so no timeout cuts off a model that is still writing. A reply longer than
@@ -57,7 +58,7 @@ class LLMSettings(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     context_window: Annotated[int, Field(ge=256)] = 8192
-    context_share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    context_share: Annotated[float | None, Field(gt=0, le=1)] = None
     # At 60 tokens per second, 300 tokens: about five passages of 40 words (some 60 tokens each). Above 1,000 tokens per
     # second the window is the limit.
     context_seconds: Annotated[float, Field(ge=0)] = 5.0

@@ -46,7 +46,7 @@ class ChatModel(Protocol):
 
     model: str
     context_window: int
-    context_share: float
+    context_share: float | None
     max_tokens: int
 
     def count(self, text: str) -> int:

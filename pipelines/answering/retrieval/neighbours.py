@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, groupby, zip_longest
+from math import log
 from operator import attrgetter
 
 from pipelines.answering.hits import full_text, own_heading
@@ -18,6 +19,9 @@ from pipelines.records import Hit
 
 OMITTED = "…"  # the line of a chunk that separates repeated text of the previous chunk from new text
 FENCE = "```"
+# Least share of the question's words, rarer ones counting more, in a section that no search found. Chosen on 36
+# questions to two sites: benchmarks/results/readers-own-words.md.
+LEAST_SHARE = 0.2
 EXTRA = "extra"  # the score kind of a section that a capable model gets in addition to the hits
 MARKS = " >*-\\"  # markers of lists, notes and line breaks around a line
 
@@ -48,7 +52,7 @@ class PageSections:
     """The sections without a hit: introductions to a hit's section, sections of short pages, and the others.
 
     The others alternate between pages. On each page, the section with the most words of the question comes first; rarer
-    words count more. Sections without any word of the question are left out.
+    words count more. Sections with less than LEAST_SHARE of the words are left out.
     """
 
     leads: Sequence[Hit]
@@ -75,10 +79,11 @@ def other_sections(
     asked = words_of(question)
     words = {hit.chunk_id: asked & words_of(full_text(hit)) for hit in others}
     number = Counter(chain.from_iterable(words.values()))
-    weights = {id: sum(1 / number[word] for word in own) for id, own in words.items()}
+    rarity = {word: log(1 + (1 + len(others)) / (1 + number[word])) for word in asked}
+    shares = {id: sum(map(rarity.__getitem__, own)) / sum(rarity.values()) for id, own in words.items() if own}
     kept = [hit for hit in others if hit not in leads]
-    rest = [hit for hit in kept if hit.url not in short and weights[hit.chunk_id]]
-    by_page = (sorted(own, key=lambda hit: -weights[hit.chunk_id]) for _, own in groupby(rest, key=attrgetter("url")))
+    rest = [hit for hit in kept if hit.url not in short and shares.get(hit.chunk_id, 0.0) >= LEAST_SHARE]
+    by_page = (sorted(own, key=lambda hit: -shares[hit.chunk_id]) for _, own in groupby(rest, key=attrgetter("url")))
     return PageSections(
         leads,
         [hit for hit in kept if hit.url in short],

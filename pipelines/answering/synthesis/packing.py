@@ -12,10 +12,14 @@ from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.prompts import Piece, Prompts, as_data, drafts, neutralize, passages
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import Window, greatest, pack, shorten, split, squeeze
-from pipelines.records import Hit
+from pipelines.records import FULL, Hit
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.languages import say
 
+# The share of the context window for passages, unless the settings have one. Whole sections (the form `full`) may fill
+# as much as in the graded answers (benchmarks/results/readers-own-words.md). The rest of the prompt and the answer keep
+# their room, so passages get less of a small window.
+SHARE, FULL_SHARE = 0.5, 0.75
 # A question may take this share of a prompt; a longer one is cut in the middle. Questions of 10,000 words exist.
 QUESTION_SHARE = 0.25
 # Tokens of passages that even the slowest model gets: five titles with a sentence or two each.
@@ -42,7 +46,8 @@ class PromptPacker:
         count = lru_cache(32)(llm.count)  # packing and sending count the same texts
         self._weigh = lru_cache(256)(lambda piece: llm.count(piece.shown))
         self._adds_up, self._compared = True, 0  # whether tokens of passages add up, as known for this many tokens
-        self.window = Window.of(session.window, llm.context_share, llm.max_tokens, session.overhead(), count)
+        share = llm.context_share or (FULL_SHARE if task.form == FULL else SHARE)
+        self.window = Window.of(session.window, share, llm.max_tokens, session.overhead(), count)
         self._prompts, self._names, self._structured = prompts, names, structured
         self._refusal = refusal(task)
         self._variables = {name: clean_for_model(value) for name, value in task.variables.items()}

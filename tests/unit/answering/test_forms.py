@@ -16,13 +16,15 @@ from pipelines.answering.forms import FormFinder, describe_forms, settle_forms
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
+from pipelines.answering.synthesis.base import Task
 from pipelines.answering.writing.agents import LLMAgent
 from pipelines.answering.writing.stages.text import read_text
 from pipelines.answering.writing.summary import SummaryFilter
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.errors import LLMEmpty
-from pipelines.records import Form
+from pipelines.records import Form, Index, IndexSettings
 from pipelines.store import ModelTrial
 
 IN_SHORT = "**In short, according to the language model:**"
@@ -148,6 +150,41 @@ def test_sections_beyond_its_window_are_left_out(retriever: Retriever, store: Me
     shown = [n for n in range(9) if f"Part {n}: upgrade." in prompt]
     assert 1 <= len(shown) < 9 and len(answer.hits) == 9
     assert all(f"[{n}] " in prompt for n in range(1, len(shown) + 1)) and f"[{len(shown) + 1}] " not in prompt
+
+
+def test_hits_and_sections_far_from_the_question_are_left_out() -> None:
+    steps = make_hit("https://d.test/moor#a", "Moor the vessel with a bowline.", ("Mooring",))
+    found = [replace(steps, score=5.0, score_kind="learned")] + [
+        replace(
+            make_hit(f"https://d.test/{score}#a", f"Kind {score}.", (f"{score}",)), score=score, score_kind="learned"
+        )
+        for score in (4.0, 1.5, 0.5, -3.0)
+    ]
+    page = [
+        steps,
+        make_hit("https://d.test/moor#b", "A bowline holds the vessel.", ("Ropes",), ordinal=1),
+        make_hit("https://d.test/moor#c", "Paint the vessel. " + "Red or blue. " * 900, ("Paint",), ordinal=2),
+        *(make_hit(f"https://d.test/moor#{n}", f"The vessel {n}.", (f"V{n}",), ordinal=n) for n in range(3, 9)),
+    ]
+    index = Index(1, "docs", IndexSettings(), "live", 1)
+    taken = Retrieval("moor a vessel with a bowline knot", (found[0],), index, 1, (), {}, pages=tuple(page))
+    kept = finding._with_more(taken, found).hits
+    assert [hit.headings[0] for hit in kept] == ["Mooring", "4.0", "1.5", "Ropes"]  # "vessel" is in every section
+
+
+@pytest.mark.parametrize(("form", "share"), [("written", 0.5), ("full", 0.75)])
+def test_capable_model_reads_more_of_its_window(form: Form, share: float) -> None:
+    hits = tuple(make_hit(f"https://d.test/{n}#a", f"Part {n}: upgrade. " * 60, (f"Part {n}",)) for n in range(40))
+    model = Says("So [1].")
+    model.context_window, model.context_share = 8_000, None
+
+    async def answer() -> None:
+        async for _ in LLMAgent("says", model).answer(Task("upgrade?", hits, form=form)):
+            pass
+
+    asyncio.run(answer())
+    read = model.count(model.run[0].partition("[1] ")[2])
+    assert 8_000 * (share - 0.12) < read < 8_000 * share + 100
 
 
 GUIDE = [
