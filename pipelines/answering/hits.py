@@ -1,9 +1,8 @@
 """Formats hits for readers and models: heading, snippet, full text."""
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
-
-import re
 
 from pipelines.page.stored import plain_text
 from pipelines.records import Hit

@@ -168,7 +168,7 @@ def test_hits_and_sections_far_from_the_question_are_left_out() -> None:
     ]
     index = Index(1, "docs", IndexSettings(), "live", 1)
     taken = Retrieval("moor a vessel with a bowline knot", (found[0],), index, 1, (), {}, pages=tuple(page))
-    kept = finding._with_more(taken, found).hits
+    kept = hit_finder._with_more(taken, found).hits
     assert [hit.headings[0] for hit in kept] == ["Mooring", "4.0", "1.5", "Ropes"]  # "vessel" is in every section
 
 
