@@ -169,10 +169,10 @@
     } else if (PAGER.test(textOf(links[0])) && links.length < 8 && whole < 200 && !list.matches("ul ul, ol ol")) doomed.add(list);
     else optional.add(list);
   }
-  for (const list of main.querySelectorAll("ul, ol, dl, table")) {  // contents: each item starts with a link to a page
+  for (const list of main.querySelectorAll("ul, ol, dl, table")) {  // contents: each item starts with a link to a page, or into this page
     const items = [...list.querySelectorAll(list.matches("table") ? "tr" : list.matches("dl") ? "dt" : "li")].filter(e => words(textOf(e)));
     if (items.length < 4 || list.querySelector("pre, p + p")) continue;
-    const led = items.filter(e => { const a = e.querySelector("a[href]"); return a && !samePage(a) && words(textOf(a)) && letters(textOf(e)).replace(/^\d+/, "").startsWith(letters(textOf(a)).replace(/^\d+/, "")); });
+    const led = items.filter(e => { const a = e.querySelector("a[href]"); return a && words(textOf(a)) && letters(textOf(e)).replace(/^\d+/, "").startsWith(letters(textOf(a)).replace(/^\d+/, "")); });
     const beside = words(textOf(list)) - led.reduce((sum, e) => sum + words(textOf(e.querySelector("a[href]"))), 0);
     if (led.length >= 0.9 * items.length && beside <= 12 * items.length) optional.add(list);
   }

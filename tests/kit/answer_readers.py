@@ -447,6 +447,7 @@ PAGES: Mapping[str, Reader] = {
     "MDX": read_as("text/mdx"),
     "Markdown of MkDocs": read_as("text/x-mkdocs"),
     "Markdown of VitePress": read_as("text/x-vue-markdown"),
+    "Markdown of Docusaurus": read_as("text/x-docusaurus"),
     "MyST": read_as("text/x-myst"),
     "RST": read_as("text/x-rst"),
     "AsciiDoc": read_as("text/x-asciidoc"),

@@ -21,6 +21,7 @@ def found(html: str) -> list[tuple[str, str, str]]:
     [
         "<p>One. <a name='b'></a><h2>B</h2>Two.",
         "<p>One.</p><a name='b'><h2>B</h2></a><p>Two.</p>",
+        "<p>One.</p><a id='b' href='#b'><h2>B</h2></a><p>Two.</p>",
         "One. <a name='b'></a><h2>B</h2>Two.",
         "<p>One.</p><h2>B</h2><a name='b'></a><p>Two.</p>",
         "<p>One.</p><h2 id='b'>B</h2><a name='c'></a><p>Two.</p>",

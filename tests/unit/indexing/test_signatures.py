@@ -117,6 +117,8 @@ def test_text_that_only_has_a_name_is_no_signature(html):
         ("supports?()", "method-i-supports-3F", "supports?"),
         ("fn fold<B, F>(self, init: B, f: F) -> B", "method.fold", "fold"),
         ("gtk_widget_show (GtkWidget *widget);", "gtk-widget-show", "gtk_widget_show"),
+        ("union :: Map v -> Map v", "v:union", "union"),
+        ("type Foo = Bar", "associated-type.Other", ""),
         ("struct foo", "a3f2b1c", ""),
     ],
 )

@@ -185,6 +185,12 @@ def test_ids_numbered_by_docutils_are_numbered_in_myst_too():
     assert anchors(twice, "text/markdown") == ["t", "a", "b", "a-1", "b-1"]
 
 
+def test_top_headings_of_docusaurus_have_no_id_as_on_its_site():
+    text = "# A\n\na\n\n# B\n\nb\n\n## B\n\nc\n"
+    assert anchors(text, "text/x-docusaurus") == ["", "", "b-1"]
+    assert anchors(text, "text/mdx") == ["a", "b", "b-1"]
+
+
 def test_title_of_an_asciidoc_page_has_no_id_as_on_its_site():
     assert anchors("= T\n\nText.\n\n== A\n\nText.\n", "text/asciidoc") == ["", "_a"]
     assert anchors("[#own]\n= T\n\nText.\n", "text/asciidoc") == ["own"]

@@ -78,7 +78,8 @@ class Dialect(NamedTuple):
 
     `prepare` converts the source to Markdown. `repeated` formats an id that occurs again: `count` is the number of
     earlier occurrences, `next` is one more, and `number` is docutils' running number, which also counts footnote
-    references. The title of a page, an h1 before all other headings, has an id only with `title_has_id`.
+    references. The title of a page, an h1 before all other headings, has an id only with `title_has_id`,
+    and other h1 only with `top_has_id`.
     """
 
     slug: Callable[[str], str] = slug
@@ -87,6 +88,7 @@ class Dialect(NamedTuple):
     rules: tuple[Callable[[MarkdownIt], None], ...] = ()
     prepare: Callable[[str], str] = str
     title_has_id: bool = True
+    top_has_id: bool = True
 
     @property
     def numbered(self) -> bool:
@@ -97,6 +99,7 @@ class Dialect(NamedTuple):
 DIALECTS: dict[formats.DocumentFormat, Dialect] = {
     formats.MARKDOWN: Dialect(rules=(templates,)),
     formats.MDX: Dialect(rules=(mdx,)),
+    formats.DOCUSAURUS: Dialect(rules=(mdx,), top_has_id=False),
     formats.PYTHON_MARKDOWN: Dialect(python_markdown_slug, "{name}_{count}", "/", (python_markdown,)),
     formats.VUE_MARKDOWN: Dialect(vue_slug, rules=(vue,)),
     formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc, title_has_id=False),
@@ -312,7 +315,9 @@ def _give_ids(tokens: Sequence[Token], dialect: Dialect) -> None:
         if opening.type == "heading_open":
             own = _own_id(inline)
             if own or opening is not title or opening.tag != "h1":
-                opening.attrSet("id", own or _unique(dialect.slug(_words(inline)), seen, dialect, numbers))
+                name = own or _unique(dialect.slug(_words(inline)), seen, dialect, numbers)
+                if dialect.top_has_id or opening.tag != "h1":
+                    opening.attrSet("id", name)
         for child in inline.children or ():
             if child.type == "footnote_ref":
                 next(numbers)

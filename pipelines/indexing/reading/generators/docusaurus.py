@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from os.path import commonpath
 from posixpath import join, normpath
 
-from pipelines.indexing.reading.formats import MARKDOWN, MDX
+from pipelines.indexing.reading.formats import DOCUSAURUS, MARKDOWN, MDX
 from pipelines.indexing.reading.formats.mdx import end_of_braces
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, first_file
 
@@ -41,7 +41,8 @@ def sources(read: Read, place: str) -> SourceFolder | None:
     routes = dict(sorted([*defaults, *found], key=lambda route: route not in defaults))
     places = tuple(sorted((folder.removeprefix(root), route) for folder, route in routes.items())[::-1])
     style: UrlStyle = "directory" if re.search(r"\btrailingSlash\s*:\s*true\b", text) else "bare"
-    formats, exclude = ((MARKDOWN.media_type, MDX.media_type),), (r"(^|/)_",)
+    formats = tuple((each.media_type, DOCUSAURUS.media_type) for each in (MARKDOWN, MDX))
+    exclude = (r"(^|/)_",)
     return SourceFolder("Docusaurus", config[0], root, style, formats, exclude, _RENAMES, places)
 
 

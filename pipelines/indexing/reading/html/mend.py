@@ -34,13 +34,16 @@ def mend_headings(root: Element) -> None:
     """Fix headings and preformatted elements.
 
     XHTML 2's `<h>` becomes a heading, and other elements that keep line breaks become `<pre>`. If a heading contains a
-    list or table, this and the rest of the heading move after it.
+    list or table, this and the rest of the heading move after it. The id of a link around a heading is the heading's.
     """
     for listing in root.iter("xmp", "listing", "plaintext", "textarea"):
         listing.tag = "pre"
     for heading in root.iter("h"):
         heading.tag = HEADINGS[-1]
     for heading in list(root.iter(*HEADINGS)):
+        link = heading.getparent()
+        if link is not None and link.tag == "a" and link.get("id") and not heading.get("id") and len(link) == 1:
+            heading.set("id", link.attrib.pop("id"))
         if len(heading) and (lists := _LISTS(heading)):
             rest = [lists[0], *lists[0].itersiblings()]
             tail, heading.tail = heading.tail, None

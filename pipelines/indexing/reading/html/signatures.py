@@ -54,14 +54,17 @@ def mend_signatures(root: Element) -> None:
 def name_in(text: str, anchor: str) -> str:
     """Return the name in a signature from which its anchor is derived, or "": `fill` for "fill(value)-method".
 
-    It is the beginning of the anchor, or else the first word of the signature that occurs in the anchor.
+    It is the beginning of the anchor, or else the first word of the signature that occurs in the anchor. A keyword is a
+    name only if it is declared first, as `union` in "union :: Map -> Map".
     """
     begun = _BEGUN.match(anchor)
-    words = [word for word in _WORD.findall(text) if word not in _KEYWORDS]
+    every = _WORD.findall(text)
+    words = [word for word in every if word not in _KEYWORDS]
     for name in (begun[0], begun[0].replace("-", "_")) if begun else ():
         if name in words or (not name[0].isalnum() and f" {name}(" in f" {text}"):
             return name
     plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), anchor)
+    words += [word for word in every[:1] if word in _KEYWORDS and _AFTER_NAME.match(text.removeprefix(word))]
     return next((word for word in words if _holds(plain, word) or _holds(anchor, word)), "")
 
 
