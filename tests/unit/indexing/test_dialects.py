@@ -3,7 +3,8 @@
 import pytest
 
 from pipelines.indexing.reading.read import read_page
-from pipelines.page.tree import Note
+from pipelines.page.plain import plain
+from pipelines.page.tree import Note, Paragraph, Table
 from pipelines.records import Page
 from tests.kit.sectioning import text_of
 
@@ -112,6 +113,7 @@ def test_box_of_every_dialect_is_a_note(kind, text):
         (MYST, "```{prf:theorem} Two\nWords.\n```", "Two\n\nWords."),
         (MYST, "```{math}\n:label: x\na_1 * b_1 * c\n```", "$$a_1 * b_1 * c$$"),
         (MYST, "```{figure} a.png\n:alt: An image\n\nCaption.\n```", "An image\n\nCaption."),
+        (MYST, "```{list-table}\nWords.\n```", "Words."),
         (MYST, "{func}`~a.b`, {file}`c/{d}` and {pep}`8`", "b(), c/d and 8"),
         (MYST, "{octicon}`plug;1em` Words\n+++\nMore.", "Words\n\nMore."),
         (VUE, "[a]({{ b }}) and [c]({{ d | e }}/f).", "a and c."),
@@ -119,6 +121,14 @@ def test_box_of_every_dialect_is_a_note(kind, text):
 )  # fmt: skip
 def test_dialect_is_read_as_generators_publish_it(kind, text, words):
     assert shown(text, kind) == words
+
+
+def test_list_table_of_myst_is_a_table():
+    text = "Before.\n\n:::{list-table} Sizes\n:header-rows: 1\n\n* - Name\n  - Size\n* - `a`\n  - 1\n:::\n"
+    _, title, table = read_page(Page("https://x.org/p", text.encode(), MYST)).sections[0].content
+    assert isinstance(title, Paragraph) and plain(title.spans) == "Sizes"
+    assert isinstance(table, Table), table
+    assert [[plain(cell) for cell in row] for row in (table.head, *table.rows)] == [["Name", "Size"], ["a", "1"]]
 
 
 @pytest.mark.parametrize(

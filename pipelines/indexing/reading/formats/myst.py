@@ -22,7 +22,6 @@ _DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*+(?P<argument>.*)")
 _ROLE = re.compile(r"\{([\w:+-]{1,50})\}(`+)(?!`)(.{1,5000}?)(?<!`)\2(?!`)", re.DOTALL)
 _UNNAMED = re.compile(r"\[\]\(([^()<>\s]+)\)")  # a link without text, shown as the name of its target
 _OPTIONS = re.compile(r"\A(?:[ \t]*---[ \t]*\n(?:.*\n)*?[ \t]*---[ \t]*(?:\n|\Z)|(?:[ \t]*:[\w-]+:.*(?:\n|\Z))*)")
-_ALT = re.compile(r"^[ \t]*:?alt:[ \t]*(.+)", re.MULTILINE)
 _FENCES = ("fence", "colon_fence")
 
 
@@ -73,8 +72,12 @@ def _read_directive(state: StateCore, directive: re.Match[str], fence: Token, de
     elif name == "math":
         yield Token("math_block", "", 0, content=text.strip(), level=fence.level)
     elif name in ("image", "figure"):
-        alt = _ALT.search(fence.content.removesuffix(text))
-        yield from _read_text(state, alt[1] if alt else "", text if name == "figure" else "", fence.level, depth)
+        alt = _option("alt", fence.content.removesuffix(text))
+        yield from _read_text(state, alt, text if name == "figure" else "", fence.level, depth)
+    elif name == "list-table":
+        heads = _option("header-rows", fence.content.removesuffix(text))
+        yield from _read_text(state, argument and f"**{argument}**", "", fence.level, depth)
+        yield from _as_table(_read_text(state, "", text, fence.level, depth), int(heads) if heads.isdecimal() else 0)
     elif kind == "object":
         yield _fence(f"{argument}\n", fence)
         yield from _read_text(state, "", text, fence.level, depth)
@@ -85,6 +88,25 @@ def _read_directive(state: StateCore, directive: re.Match[str], fence: Token, de
     elif kind != "silent":
         note = change_note(name, argument) if kind == "change" else f"**{argument}**" if kind == "titled" else ""
         yield from _read_text(state, note if argument else "", text, fence.level, depth)
+
+
+def _option(name: str, options: str) -> str:
+    found = re.search(rf"^[ \t]*:?{name}:[ \t]*+(.+)", options, re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+def _as_table(tokens: Iterator[Token], heads: int) -> Iterator[Token]:
+    """Yield lists in a list as the cells of a table, whose first `heads` rows are its header."""
+    base, rows = -1, 0
+    for token in tokens:
+        base = token.level if base < 0 else base
+        depth = token.level - base
+        if depth > 3 or not token.type.startswith(("bullet_list", "list_item")):
+            yield token
+        elif depth != 2:
+            rows += depth == 1 and token.nesting > 0
+            tag = {0: "table", 1: "tr"}.get(depth, "th" if rows <= heads else "td")
+            yield token.copy(tag=tag, type=f"{tag}_{'open' if token.nesting > 0 else 'close'}")
 
 
 def _fence(text: str, directive: Token) -> Token:
