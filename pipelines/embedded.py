@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.files.atomic_files import keep_private
-from pipelines.files.locks import try_lock
+from pipelines.files.shared_files import try_lock
 from pipelines.keeper import STOP_TIMEOUT_S, read_url
 from pipelines.store import can_connect
 

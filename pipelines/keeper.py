@@ -23,8 +23,7 @@ from urllib.parse import urlsplit
 
 from pipelines.files.atomic_files import whole_file, whole_folder
 from pipelines.files.container_memory import CGROUP, container_memory
-from pipelines.files.locks import try_lock
-from pipelines.files.states import state_of
+from pipelines.files.shared_files import state_of, try_lock
 from pipelines.server_account import NoServerAccount, server_account
 from pipelines.store import StoreUnavailable, can_connect, give_database
 

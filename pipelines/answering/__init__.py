@@ -9,7 +9,7 @@ from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import EngineSettings, Question
 from pipelines.answering.retrieval.fusion_retriever import FusionRetriever
-from pipelines.answering.retrieval.leg import Leg
+from pipelines.answering.retrieval.interface import Leg
 from pipelines.answering.retrieval.ranking.fusion import Fusion
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings, Search

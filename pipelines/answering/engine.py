@@ -17,8 +17,7 @@ from pipelines.answering.conversation.reader import QuestionReader
 from pipelines.answering.events import Event, Send, pull
 from pipelines.answering.question import EngineSettings, Question
 from pipelines.answering.retrieval.fusion_retriever import as_retriever
-from pipelines.answering.retrieval.interface import AsyncRetriever, Matrix
-from pipelines.answering.retrieval.leg import Leg
+from pipelines.answering.retrieval.interface import AsyncRetriever, Leg, Matrix
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import Synthesizer
 from pipelines.answering.trace import ASKED, Trace, note_answer

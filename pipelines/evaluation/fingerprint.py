@@ -18,7 +18,7 @@ import pipelines
 from pipelines.answering.settings import AnswerSettings, flatten
 from pipelines.evaluation.dataset import Example, dataset_fingerprint
 from pipelines.evaluation.evaluator import EvaluationPlan
-from pipelines.files.states import state_of
+from pipelines.files.shared_files import state_of
 from pipelines.records import Index, digest
 
 # Settings that affect where and how fast answers are made, not the answers.

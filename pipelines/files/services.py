@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pipelines.files.locks import try_lock
-from pipelines.files.states import state_of
+from pipelines.files.shared_files import state_of, try_lock
 from pipelines.text.parsing import parse_json
 
 FOLDER = "services"

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from io import TextIOWrapper
 from pathlib import Path
 
-from pipelines.files.states import state_of
+from pipelines.files.shared_files import state_of
 from pipelines.text.parsing import parse_json
 from serve.chat.question import Asked
 

@@ -14,8 +14,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from itertools import product
 
-from pipelines.answering.retrieval.interface import AsyncRetriever, Matrix
-from pipelines.answering.retrieval.leg import Leg
+from pipelines.answering.retrieval.interface import AsyncRetriever, Leg, Matrix
 from pipelines.answering.retrieval.ranking.fusion import FusedText, Fusion, RankedList
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.embedding.embedder import EmbeddingFailed

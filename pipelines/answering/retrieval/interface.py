@@ -1,14 +1,14 @@
-"""Defines the retriever interface for the engine, and waits until a retriever has loaded a collection."""
+"""Defines the interfaces of retrievers and of custom legs, and waits until a retriever has loaded a collection."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.llm.session import LOADING, Status
-from pipelines.records import Index
+from pipelines.records import Hit, Index
 from pipelines.store import Place
 
 WORTH_SAYING_S = 0.5  # a shorter wait sends no event
@@ -30,6 +30,25 @@ class AsyncRetriever(Protocol):
     async def aready(self, collection: str | None = None) -> Index: ...
 
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Matrix: ...
+
+
+@runtime_checkable
+class Leg(Protocol):
+    """Finds hits for a query: a search engine, a database, a file. `FusionRetriever` merges several legs.
+
+    `name` is the key in the ranks and scores of hits; `weight` is the weight of the leg's list in the fusion.
+    """
+
+    name: str
+    weight: float
+
+    def search(self, query: str, k: int) -> Sequence[Hit] | Awaitable[Sequence[Hit]]:
+        """Return at most `k` hits, best first, each with a score; higher is better.
+
+        A plain function is called in a thread, a coroutine function in the event loop; a returned awaitable is awaited.
+        If it raises, the question is answered without this leg.
+        """
+        ...
 
 
 async def load(retriever: AsyncRetriever, collection: str | None, tell: Callable[[Status], None]) -> None:

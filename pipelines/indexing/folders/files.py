@@ -12,7 +12,7 @@ from pathlib import Path
 from pyarrow.fs import FileInfo, FileSystem, LocalFileSystem
 
 from pipelines.fetched import FetchedPage
-from pipelines.files.states import state_of
+from pipelines.files.shared_files import state_of
 from pipelines.indexing.folders.folder import FolderSettings, Listing
 from pipelines.indexing.folders.includes import Includes
 from pipelines.records import digest
