@@ -53,6 +53,11 @@ MAX_LOGO = 100_000
 # A host with a dot or a port, perhaps with a path.
 _WITHOUT_SCHEME = re.compile(r"(?:[\w-]+(?:\.[\w-]+)+(?::\d+)?|[\w-]+:\d+)(?:/.*)?")
 
+NO_BASE_URL = (
+    "folder {path!r} needs --base-url URL: its files are cited as pages under that URL "
+    "(http://localhost/ if they are published nowhere)"
+)
+
 
 class InvalidCollection(ValueError):
     """A collection file or its flags can't be used; the message names the file, the key and the value."""
@@ -211,8 +216,8 @@ def compose_collection(
     if path and start_urls:
         raise InvalidCollection("a folder and a start URL can't be combined; a collection file can have both")
     if bool(path) != bool(base_url):
-        raise InvalidCollection(f"folder {path!r} needs --base-url URL: its files are cited as pages under that URL"
-                                if path else f"--base-url {base_url} needs a folder: give --path DIR")  # fmt: skip
+        raise InvalidCollection(NO_BASE_URL.format(path=path) if path else
+                                f"--base-url {base_url} needs a folder: give --path DIR")  # fmt: skip
     host = urlsplit(start_urls[0] if start_urls else base_url or "").hostname or "docs"
     data: dict[str, Any] = dict(stored or {"name": host.lower().replace(":", "-")})
     if file:

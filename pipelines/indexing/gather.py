@@ -381,7 +381,7 @@ class Gatherer:
     def _job(self, pools: Pools) -> BuildJob:
         options = self._options
         if not pools.gpus and will_export(self._settings.embedding, options.backend, options.model_cache):
-            self._log.tell(f"exporting the embedding model {self._settings.model} to ONNX: this machine needs it once")
+            self._log.tell(f"exporting the embedding model {self._settings.model} to ONNX, once for this machine")
         return BuildJob(
             self._store.url,
             self._name,

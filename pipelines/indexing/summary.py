@@ -16,7 +16,10 @@ from pipelines.text.sheets import Fact, Sheet
 PAGE_COUNTS = ("new", "changed", "unchanged", "duplicate", "failed", "deleted")  # in the order of the summary
 PLURALS = {"duplicate": "duplicates", "redirect": "redirects"}  # plurals of the states that are nouns
 REASONS_SHOWN = 6
-SAID_IF_SET, UNSET = ("vector_type", "query_prefix", "chunk_prefix"), (None, "", "auto")  # settings of an index
+SAID_IF_SET, UNSET = (
+    ("vector_type", "query_prefix", "chunk_prefix"),
+    (None, "", "auto", "vector"),
+)  # settings of an index
 SHOWN, LAYOUT_SHOWN = 3, 40  # how many texts of a layout are shown, and how many characters of each
 
 
