@@ -1,4 +1,4 @@
-"""Defines the interfaces of retrievers and of custom legs, and waits until a retriever has loaded a collection."""
+"""Defines the interfaces of retrievers and legs, and waits until a collection is loaded."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
