@@ -209,6 +209,9 @@ def test_name_without_a_role_is_shortened_as_with_a_sphinx_role():
     assert words(read("Now `~tornado.web.Application` and `~a.run()` and `~.Locale`, but `a ~ b` and `Title`.\n")) == (
         "Now Application and run() and Locale, but a ~ b and Title."
     )
+    assert words(read("See `the handler <.Handler.get>`, :ref:`genindex` and `a < b`.\n")) == (
+        "See the handler, Index and a < b."
+    )
 
 
 def _deeper(line: str, indent: str) -> str:

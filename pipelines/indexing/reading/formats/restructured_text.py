@@ -50,7 +50,10 @@ _SETTINGS = {
 # Levels of nested blocks; deeper ones would exceed Python's recursion limit of 1,000 and libxml2's 256 levels of HTML.
 MOST_NESTED = 30
 
-_SHORTENED = re.compile(r"~!?(?:[\w.]*\.)?(\w+(?:\(\))?)")
+# A reference without a role: `~module.name` shows the last part, `words <name>` the words.
+_SHORTENED = re.compile(r"~!?(?:[\w.]*\.)?(\w+(?:\(\))?)|([^<>]+?)\s+<[^<>\s]+>")
+# Sphinx's own pages, by their labels.
+_OWN_PAGES = {"genindex": "Index", "modindex": "Module Index", "search": "Search Page"}
 
 
 class _Translator(HTMLTranslator):
@@ -165,15 +168,21 @@ def _show_images(document: nodes.document) -> None:
 def _name_labels(document: nodes.document) -> None:
     """Show a reference to a label on this page as the title of the section that the label precedes."""
     for reference in document.findall(nodes.inline):
-        name = document.nameids.get(" ".join(reference.get(LABEL, "").lower().split()))
+        label = " ".join(reference.get(LABEL, "").lower().split())
+        name = document.nameids.get(label)
         place = document.ids.get(name) if name else None
         title = place.next_node(nodes.title) if isinstance(place, nodes.section) else None
         if title is not None:
             reference.children = [nodes.Text(title.astext())]
+        elif label in _OWN_PAGES:
+            reference.children = [nodes.Text(_OWN_PAGES[label])]
 
 
 def _shorten_names(document: nodes.document) -> None:
-    """Show `~tornado.web.Application` without a role as its last part, like Sphinx with its default role."""
+    """Show `~tornado.web.Application` without a role as its last part, and `words <name>` as its words.
+
+    This is how Sphinx shows them with its default role.
+    """
     for name in document.findall(nodes.title_reference):
         if found := _SHORTENED.fullmatch(name.astext()):
-            name.children = [nodes.Text(found[1])]
+            name.children = [nodes.Text(found[1] or found[2])]
