@@ -35,7 +35,7 @@ _PROBABLE, _RARELY_ENGLISH, _NOT_ENGLISH = 0.6, 0.03, 0.01
 _ENOUGH = 2_000  # characters that tell a language
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”|`[^`]*`')
 _OF_CODE = frozenset(r"_.()[]{}<>=/\:@#$")
-_CAMEL_CASE = re.compile("[a-z].*[A-Z]")
+_CAMEL_CASE = re.compile(r"\A[^a-z]*+[a-z].*[A-Z]")
 
 
 def is_foreign(question: str) -> bool:

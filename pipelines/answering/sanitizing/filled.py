@@ -14,7 +14,7 @@ MOST_VALUES, MOST_DIGITS = 6, 14
 MOST_OF_A_HOST = 50  # URLs of one host that are compared, so that a passage of thousands costs little
 LONGEST = 500  # characters of such a URL
 _RUN = re.compile(r"(?:<[^<>\n]{1,60}>|\{\{[^{}\n]{1,60}\}\}|[^\s<>\"'`])+")
-_HOST = re.compile(r"[a-z]+://[^/?#\s{}<>$\[\]@\\]+(?=[/?#])", re.IGNORECASE)
+_HOST = re.compile(r"(?<![a-z])[a-z]++://[^/?#\s{}<>$\[\]@\\]++(?=[/?#])", re.IGNORECASE)
 _HOLE = re.compile(
     r"(<[^<>]*>|\$?\{\{?[^{}]*\}?\}|\$\w+|\[[^\[\]]*\]|(?<=/):\w+|(?<![A-Za-z0-9])[A-Z]+(?:_[A-Z]+)+(?![A-Za-z0-9])"
     r"|[0-9]+)"
