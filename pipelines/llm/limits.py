@@ -14,6 +14,7 @@ TOO_LARGE = 413
 ABOUT_CONTENT = (0, 400, TOO_LARGE, 422)
 # The smallest number that can be a context window. Smaller ones are indexes, codes and percentages.
 LEAST_WINDOW = 256
+LONGEST_NUMBER = 20  # characters; Python reads at most 4,300 digits as a number
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?![\w,])|(?<![\w.,-])\d+(?![\w,]*\d)")
 
 
@@ -30,7 +31,8 @@ def is_about_length(message: str, status: int) -> bool:
 
 def stated_limit(message: str) -> int | None:
     """Return how many tokens the server accepts, if its refusal of a long request says so."""
-    found = [(int(number[0].replace(",", "")), number.start()) for number in _NUMBER.finditer(message)]
+    written = [found for found in _NUMBER.finditer(message) if len(found[0]) <= LONGEST_NUMBER]
+    found = [(int(number[0].replace(",", "")), number.start()) for number in written]
     numbers = [(value, at) for value, at in found if value >= LEAST_WINDOW]
     if not numbers:
         return None

@@ -173,13 +173,13 @@ def look_up_code(text: str) -> None:
 
 
 def support_by_page(text: str) -> None:
-    hits = (make_hit("https://docs.ray.io/a.html#b", text), HITS[1])
-    asyncio.run(support.Passages(hits).find("The scheduler of Ray starts an actor on a node."))
-    support.Passages(hits).refute("The scheduler of Ray starts no actor on 2 nodes with `ray.start(--head)`.")
+    passages = support.Passages((make_hit("https://docs.ray.io/a.html#b", text), HITS[1]))
+    asyncio.run(passages.find("The scheduler of Ray starts an actor on a node."))
+    passages.refute("The scheduler of Ray starts no actor on 2 nodes with `ray.start(--head)`.")
 
 
-def quote(question: str, page: str) -> None:
-    """Quote a page for a question, once from one section and once from two."""
+def quote(question: str, page: str, *others: Hit) -> None:
+    """Quote a page for a question."""
 
     async def run(*hits: Hit) -> None:
         agent = ExtractiveAgent()
@@ -187,9 +187,7 @@ def quote(question: str, page: str) -> None:
         async for _ in agent.answer(task):
             pass
 
-    hit = make_hit("https://docs.ray.io/a.html#b", page)
-    asyncio.run(run(hit))
-    asyncio.run(run(hit, HITS[1]))
+    asyncio.run(run(make_hit("https://docs.ray.io/a.html#b", page), *others))
 
 
 def cut_blocks(text: str) -> None:
@@ -325,6 +323,7 @@ PASSAGES: Mapping[str, Reader] = {
     "passages": split_passages,
     "sentences": lambda text: list(split_sentences(text)),
     "quotation": lambda text: quote(QUESTION, f"{PAGE}\n\n{text}"),
+    "quotation beside another section": lambda text: quote(QUESTION, f"{PAGE}\n\n{text}", HITS[1]),
     "a cut block": cut_blocks,
     "steps": find_steps,
     "results": show_results,

@@ -78,7 +78,7 @@ def sentences_of(text: str, language: str = ENGLISH) -> list[Said]:
     found = (
         Said.of(one.strip(), language)
         for one in _SENTENCE.split(text)
-        if one.strip() and not one.rstrip().endswith("?")
+        if len(one.strip()) >= LEAST and not one.rstrip().endswith("?")
     )
     return [one for one in found if LEAST <= len(one.words) <= LONGEST]
 

@@ -102,6 +102,10 @@ class Candidates:
         frequency = Counter(term for one in own for term in one.words | self._headings[one.hit])
         self._weights = {term: math.log(1 + (1 + len(own)) / (1 + frequency[term])) for term in sorted(set(asked))}
 
+    def words_of(self, n: int) -> frozenset[str]:
+        """Return the terms of hit `n` and of its headings."""
+        return self._own[n] | self._headings[n]
+
     def share(self, words: frozenset[str]) -> float:
         """Return the weighted share of the question's words that are in `words`, 0 to 1."""
         total = sum(self._weights.values())
@@ -141,7 +145,7 @@ class Candidates:
         words = (
             0.9 * self.share(one.words)
             + 1.1 * self.share(one.words | above)
-            + 0.9 * self.share(frozenset(terms(first)))
+            + 0.9 * self.share(one.words if first == passage.substance else frozenset(terms(first)))
             + 1.6 * (self.share(one.words) if self._compares else self._near(one.terms))
         )
         kind = 0.5 * (self._compares and bool(_PHRASES["contrast"].search(passage.prose))) + 0.4 * (

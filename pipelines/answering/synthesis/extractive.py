@@ -17,15 +17,12 @@ from pipelines.answering.grounding.answerable import BEFORE_QUOTING, is_possible
 from pipelines.answering.grounding.confidence import UNCERTAIN, answers_for_certain
 from pipelines.answering.grounding.subject import about_subject
 from pipelines.answering.grounding.support import Embed, embed_in_time
-from pipelines.answering.hits import heading
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.answering.synthesis.candidates import Candidate, Candidates
 from pipelines.answering.synthesis.passages import Passage
 from pipelines.answering.synthesis.quotes import Quote, fill, is_certain
 from pipelines.answering.synthesis.results import MOST_RESULTS, fill_results
-from pipelines.lexical import terms
-from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 from pipelines.text.phrases import read_phrases
 
@@ -119,13 +116,13 @@ def _worth_embedding(
 
 def _rank(candidates: Candidates, possible: bool) -> list[Candidate]:
     vectors = any(VECTOR in hit.scores for hit in candidates.hits)
-    fits = possible or any(_fits(candidates, hit, vectors) for hit in candidates.hits)
+    fits = possible or any(_fits(candidates, n, vectors) for n in range(len(candidates.hits)))
     return candidates.rank_telling() if fits else []
 
 
-def _fits(question: Candidates, hit: Hit, vectors: bool) -> bool:
-    share = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{plain_of(hit)}")))
-    return BEFORE_QUOTING.passes(share, hit.scores.get(VECTOR, 0.0) if vectors else None)
+def _fits(candidates: Candidates, n: int, vectors: bool) -> bool:
+    share = candidates.share(candidates.words_of(n))
+    return BEFORE_QUOTING.passes(share, candidates.hits[n].scores.get(VECTOR, 0.0) if vectors else None)
 
 
 def _doubt_half(question: str, quote: Quote) -> Quote:

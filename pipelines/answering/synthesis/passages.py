@@ -20,6 +20,8 @@ LONGEST, LONGEST_WORD = (
     5_000,
     40,
 )  # characters of a sentence, which is cut there; of an abbreviation with its prefix
+# Lines of a section from which passages are made. Five chunks of 8,000 tokens have 3,000; each line may be a paragraph.
+MOST_LINES = 4_000
 MOST_BARE = 20  # the most consecutive passages without content that are quoted with the text that they introduce
 TITLE_WORDS = 8  # a longer list item is more than a title
 FEW_WORDS = 3  # outside links: "More: [ports](…), [HTTPS](…)." has one
@@ -123,9 +125,9 @@ def _is_whole(sentence: str) -> bool:
 
 
 def split_passages(markdown: str) -> list[Passage]:
-    """Return the passages of a section's text in order."""
+    """Return the passages of a section's first MOST_LINES lines in order."""
     groups: list[list[MarkdownBlock]] = []
-    for block in _short_blocks(markdown):
+    for block in _short_blocks("\n".join(markdown.split("\n", MOST_LINES)[:MOST_LINES])):
         if groups and _belongs(groups[-1], block, first=len(groups) == 1):
             groups[-1].append(block)
         else:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipelines.answering.hits import own_heading
-from pipelines.answering.synthesis.passages import Passage, is_bare, says_more, split_passages
+from pipelines.answering.synthesis.passages import MOST_BARE, Passage, is_bare, says_more, split_passages
 from pipelines.answering.synthesis.quotes import (
     UNSURE,
     Quote,
@@ -63,18 +63,23 @@ def fit(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
 def _cut(passages: Sequence[Passage], most: int) -> tuple[Passage, ...]:
     """Return the beginning of passages, with their first code, up to about `most` words.
 
-    A block that only announces another comes with the beginning of that one, however long it is.
+    A block that only announces another comes with the beginning of that one, however long it is; MOST_BARE of them do.
     """
     code = next((_length(block) for passage in passages for block in passage.blocks if block.has_code), 0)
     left, needs = most, min(code, max(most, 0))  # `needs` is the room reserved for later code
     kept: list[Passage] = []
+    bare = MOST_BARE  # blocks that may still come without room, because those before them only announce them
     for passage in passages:
         blocks: list[MarkdownBlock] = []
         for block in passage.blocks:
-            shown = [*kept, replace(passage, blocks=tuple(blocks))] if blocks else kept
-            is_first = (needs > 0 and block.has_code) or is_bare(shown)
+            without_room = needs > 0 and block.has_code
             needs = 0 if block.has_code else needs
-            shorter = cut_block(block, left - needs) or (cut_block(block, 0, least=1) if is_first else None)
+            shorter = cut_block(block, left - needs)
+            if not shorter and not without_room and bare:
+                without_room = is_bare([*kept, replace(passage, blocks=tuple(blocks))] if blocks else kept)
+                bare = bare - 1 if without_room else 0
+            if not shorter and without_room:
+                shorter = cut_block(block, 0, least=1)
             if shorter:
                 blocks.append(shorter)
                 left -= _length(shorter)
