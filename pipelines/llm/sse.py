@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 _LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)  # a CR at the end may be the start of CRLF
 _BOM = b"\xef\xbb\xbf"
-_FIELD = re.compile(rb"\s*(?:data|event|id|retry)?[ \t]*(?::|$)")
+_FIELD = re.compile(rb"\s*+(?:data|event|id|retry)?[ \t]*+(?::|$)")
 _ENOUGH = 16  # bytes needed to recognize a stream of events: longer than any field name
 
 
@@ -51,16 +51,20 @@ async def _rejoin(start: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[by
 class _Decoder:
     """Turns bytes, split at any point, into events."""
 
-    _left: bytes = b""
+    _left: list[bytes] = field(default_factory=list)  # the pieces of a line that goes on
     _name: str = ""
     _data: list[str] = field(default_factory=list)
     _begun: bool = False
 
     def feed(self, piece: bytes) -> Iterator[Event]:
         """Yield the events that end within `piece`."""
-        pieces = _LINE_END.split(self._left + piece)
-        self._left = pieces.pop()
-        for line in pieces:
+        before = self._left[-1:]
+        self._left.append(piece)
+        if b"\n" not in piece and b"\r" not in piece and not (before and before[0].endswith(b"\r")):
+            return
+        lines = _LINE_END.split(b"".join(self._left))
+        self._left = [lines.pop()]
+        for line in lines:
             bare = line if self._begun else line.removeprefix(_BOM)
             self._begun = True
             if bare:

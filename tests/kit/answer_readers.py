@@ -11,12 +11,14 @@ import contextlib
 import html
 import importlib
 import importlib.util
+import inspect
 import io
 import json
 import os
 import pkgutil
 import re
 import sys
+import threading
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -59,7 +61,7 @@ from pipelines.answering.writing.summary import SummaryFilter
 from pipelines.answering.writing.writer import AnswerWriter
 from pipelines.embedding.load import load_tokenizer
 from pipelines.evaluation.answer_scores import token_f1
-from pipelines.evaluation.judging import dimensions, verdict
+from pipelines.evaluation.judging import checks, dimensions, verdict
 from pipelines.evaluation.questions import replies as question_replies
 from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.formats import pdf
@@ -69,7 +71,9 @@ from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.insights import masking
 from pipelines.lexical import terms
-from pipelines.llm import limits, marks, protocol, replies, tokens, window
+from pipelines.llm import limits, marks, protocol, replies, sse, tokens, window
+from pipelines.llm.client import LLMSettings
+from pipelines.llm.tool_calls import CallReader
 from pipelines.page.blocks import read_blocks
 from pipelines.page.cut.chunker import Chunker
 from pipelines.page.markdown import markdown_of
@@ -86,6 +90,7 @@ QUESTION = "Can you show me how the scheduler of Ray starts an actor?"
 PAGE = "The scheduler starts an actor on a node that has its resources.\n\n```python\nray.init()\n```"
 HITS = (make_hit("https://docs.ray.io/a.html#b", PAGE), make_hit("https://docs.ray.io/c.html", "Ray has tasks [1]."))
 RETRIEVAL = Retrieval("q", HITS, Index(1, "docs", IndexSettings("m"), "live", 1), 1, (), {})
+LONGEST_REPLY = LLMSettings.model_fields["longest_reply"].default  # longer replies are cut while they stream
 LONGEST_QUESTION = 8_000  # EngineSettings.longest_question: longer questions are refused before any reader sees them
 
 
@@ -108,6 +113,30 @@ class SayingAgent:
 def sanitize(text: str, size: int = 0) -> None:
     one = AnswerSanitizer(3, [hit.url for hit in HITS], [hit.text for hit in HITS])
     in_deltas(one.feed, one.close, size)(text)
+
+
+def read_events(text: str, size: int = 0) -> None:
+    """Read a text as the body of a server's stream."""
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        body = text.encode("utf-8", "replace")
+        for at in range(0, len(body), size or len(body) or 1):
+            yield body[at : at + (size or len(body))]
+
+    async def run() -> None:
+        _, body = await sse.sniff(pieces())
+        async for _ in sse.events(body):
+            pass
+
+    asyncio.run(run())
+
+
+def read_calls(text: str, size: int = 0) -> None:
+    """Read a text as the arguments of a tool's call."""
+    one = CallReader()
+    in_deltas(
+        lambda part: one.feed([{"index": 0, "function": {"name": "search", "arguments": part}}]), one.close, size
+    )(text)
 
 
 def read_pieces(text: str, size: int = 0) -> None:
@@ -220,6 +249,11 @@ def parse_scores(text: str) -> None:
         verdict.parse_verdict(text)
 
 
+def parse_preference(text: str) -> None:
+    with contextlib.suppress(checks.NoChoice):
+        checks.parse_choice(text)
+
+
 def parse_question_list(text: str) -> None:
     with contextlib.suppress(question_replies.NoQuestions):
         question_replies.parse_questions(text, 5)
@@ -276,6 +310,8 @@ STAGES: Mapping[str, Reader] = {
         "reading": read_pieces,
         "refusals": take_refusals,
         "final refusals": partial(take_refusals, final=True),
+        "events": read_events,
+        "calls of tools": read_calls,
         "marks": filter_reply,
         "thoughts": partial(filter_reply, thinks=True),
         "footnotes": write_footnotes,
@@ -308,6 +344,8 @@ REPLIES: Mapping[str, Reader] = {
     "parse_step": parse_step,
     "parse_verdict": parse_scores,
     "parse_questions": parse_question_list,
+    "parse_queries": lambda text: rewriting.parse_queries(text, QUESTION, 3),
+    "parse_choice": parse_preference,
     "parse_standalone": lambda text: rewriting.parse_standalone(text, QUESTION),
     "parse_passage": lambda text: rewriting.parse_passage(text, QUESTION),
     "repeats": marks.repeats,
@@ -459,16 +497,70 @@ PAGES: Mapping[str, Reader] = {
 READERS = {**STAGES, **CHECKS, **REPLIES, **PASSAGES, **WRITERS, **PAGES}
 
 
+# ---------------------------------------------------------------------------------------------- functions
+
+# Packages that read what others write: answers, replies, messages, passages, pages.
+READING = (
+    "pipelines.answering.", "pipelines.evaluation.judging", "pipelines.evaluation.questions.replies",
+    "pipelines.indexing.reading", "pipelines.llm.", "pipelines.page", "serve.api.openai.sources", "serve.chat",
+    "serve.mcp.quoting", "serve.slack.text",
+)  # fmt: skip
+VERBS = ("parse_", "read_", "split_", "clean_", "find_", "is_", "cut_")
+
+
+def unread_functions(text: str) -> list[str]:
+    """Return the functions in READING that turn a text into something and that no reader calls for `text`.
+
+    These are public functions whose name begins with one of VERBS and whose first argument is a string, and the methods
+    `feed` of all classes.
+    """
+    called = set[Any]()
+
+    def note(frame: Any, event: str, _: object) -> None:
+        if event == "call":
+            called.add(frame.f_code)
+
+    before = sys.getprofile()
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        for read in (*READERS.values(), *QUESTIONS.values()):
+            read(text)
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    return [name for name, function in _reading_functions() if function.__code__ not in called]
+
+
+def _reading_functions() -> Iterator[tuple[str, Any]]:
+    for module in filter(lambda name: name.startswith(READING), _modules()):
+        for name, value in vars(importlib.import_module(module)).items():
+            if getattr(value, "__module__", "") != module:
+                continue
+            if inspect.isclass(value) and inspect.isfunction(feed := vars(value).get("feed")):
+                yield f"{module}.{name}.feed", feed
+            elif name.startswith(VERBS) and inspect.isfunction(function := inspect.unwrap(value)):
+                first = next(iter(inspect.signature(function).parameters.values()), None)
+                if first and first.annotation in (str, "str"):
+                    yield f"{module}.{name}", function
+
+
 # ---------------------------------------------------------------------------------------------- patterns
 
 
 def patterns() -> Iterator[tuple[str, Any]]:
     """Yield every pattern in pipelines, serve and jobs with its location: compiled ones and strings passed to `re`."""
     seen = set[tuple[str, int]]()
-    for name, pattern in [*_compiled(), *_inline()]:
-        if (key := (pattern.pattern, pattern.flags)) not in seen and isinstance(pattern.pattern, str):
+    for name, found in [*_compiled(), *_inline()]:
+        pattern = found if isinstance(found.pattern, str) else _of_text(found)
+        if (key := (pattern.pattern, pattern.flags)) not in seen:
             seen.add(key)
             yield name, pattern
+
+
+def _of_text(pattern: Any) -> re.Pattern[str]:
+    """Return a pattern of bytes as one of text."""
+    return re.compile(pattern.pattern.decode("latin-1"), pattern.flags)
 
 
 def _modules() -> Iterator[str]:

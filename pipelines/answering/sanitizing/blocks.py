@@ -113,7 +113,7 @@ class BlockReader:
 
 
 def _is_marked(text: str) -> bool:
-    return any(mark in text for mark in ("<", *_FENCES))
+    return "<" in text or "```" in text or "~~~" in text
 
 
 def _kinds(opened: tuple[_Open, ...]) -> list[tuple[str, int]]:

@@ -209,7 +209,7 @@ def _left_out(listed: str) -> Iterator[str]:
 def glob_in_folders(glob: str) -> str:
     """Return a regular expression for a glob in which `*` and `?` stay within one folder, and `**` does not."""
     wild = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = re.findall(r"\*\*|\[!?[^]]+\]|.", glob.rstrip("/"))
+    parts = re.findall(r"\*\*|\[!?[^]]{1,100}\]|.", glob.rstrip("/"))
     return "".join(wild.get(part) or _glob(part) for part in parts)
 
 

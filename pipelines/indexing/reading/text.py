@@ -16,7 +16,7 @@ from pipelines.text.phrases import read_names
 _WEB_NAMES = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
 _CHARSETS = read_names(__name__)["charsets"]
 _META = re.compile(
-    rb"<meta[^<>]{0,500}?charset\s*=\s*[\"']?\s*([\w:.-]{1,40})|<\?xml[^<>]{0,200}?encoding=[\"']([\w:.-]{1,40})",
+    rb"<meta[^<>]{0,500}?charset\s*+=\s*+[\"']?\s*+([\w:.-]{1,40})|<\?xml[^<>]{0,200}?encoding=[\"']([\w:.-]{1,40})",
     re.IGNORECASE,
 )
 _ONE_BYTE = ("cp125", "iso8859", "koi8", "cp866", "cp874", "mac")  # encodings in which any byte sequence is valid

@@ -240,7 +240,8 @@ def _columns(style: str) -> list[str]:
     columns: list[str] = []
     for part in told:
         times = re.match(r"\s*(\d{1,3})\*", part)
-        columns += re.findall(r"([adehlms]?)\s*$", part)[:1] * (int(times[1]) if times else 1)
+        kind = part.rstrip()[-1:]
+        columns += [kind if kind in "adehlms" else ""] * (int(times[1]) if times else 1)
     return columns[:MOST_COLUMNS]
 
 
