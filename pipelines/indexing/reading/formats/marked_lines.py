@@ -8,7 +8,7 @@ import re
 
 _BEGINS = r"(?<![ \t])[ \t]*+(?://|#|--|;|%|<!--|\{?/\*)[ \t]*+"
 _ENDS = r"[ \t]*+(?:-->|\*/\}?)?[ \t]*+$"
-_MARK = re.compile(rf"{_BEGINS}\[!code (?P<sign>\+\+|--)?[^\]\n]{0, 200}?(?::(?P<count>\d{{1,4}}))?\]{_ENDS}")
+_MARK = re.compile(rf"{_BEGINS}\[!code (?P<sign>\+\+|--)?[^\]\n]{{0,200}}?(?::(?P<count>\d{{1,4}}))?\]{_ENDS}")
 _MARK_LINE = re.compile(rf"{_BEGINS}highlight-(?:next-line|start|end){_ENDS}")
 _CHANGED = re.compile(r"(?<!\S)(ins|del)=\{([\d,\s-]{1,500})\}")
 _SIGNS = {"ins": "+", "++": "+", "del": "-", "--": "-"}
