@@ -25,7 +25,7 @@ from pipelines.evaluation.trials.recommendation import TrialScores
 from pipelines.llm.errors import LLMEmpty
 from pipelines.records import RESULTS, WRITTEN, Answer, Message
 from pipelines.store import Store
-from pipelines.text.progress import Passing, Progress
+from pipelines.text.progress import Passing, Progress, describe_seconds
 
 PATIENCE_S = 60.0  # the first question builds BM25
 GREETING_NUMBERS, GREETING_TOKENS = 40, 8  # size of the prompt and the reply before the first question
@@ -71,7 +71,7 @@ class ModelTrialRunner:
             began = time.perf_counter()
             answers.append(await engine.aquery(question, collection=self._collection, **more))
             seconds.append(time.perf_counter() - began)
-            progress(Passing(f"{agent.model}: {len(answers)} of {len(given)} questions"))
+            progress(Passing(f"{agent.model}: {describe_trial(seconds, len(given))}"))
         return count_trial(agent.name, questions, answers, seconds)
 
     def _engine(self, agent: AgentSettings | None) -> QueryEngine:
@@ -85,6 +85,13 @@ class ModelTrialRunner:
             "verified.enabled": False,
         }
         return make_engine(change(self._settings, alone), self._retriever)
+
+
+def describe_trial(seconds: Sequence[float], questions: int) -> str:
+    """Return how many of the questions were asked, given the seconds of each, and about how long the rest takes."""
+    left = questions - len(seconds)
+    ends = f", about {describe_seconds(left * sum(seconds) / len(seconds))} left" if left else ""
+    return f"{len(seconds)} of {questions} questions{ends}"
 
 
 def count_trial(

@@ -7,7 +7,7 @@ import pytest
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.trials.asked import ForeignQuestion
 from pipelines.evaluation.trials.recommendation import TrialScores, recommend
-from pipelines.evaluation.trials.trial import TrialQuestions, count_trial
+from pipelines.evaluation.trials.trial import TrialQuestions, count_trial, describe_trial
 from pipelines.records import Answer
 from pipelines.records.answer import Claims
 
@@ -45,3 +45,8 @@ def test_failed_call_is_no_refusal() -> None:
 def test_failed_and_answered_off_topic_questions_are_not_confused() -> None:
     form, why = recommend(replace(GOOD, refused=0, failed=10))
     assert form == "quoted" and "it refuses only 0 of 10 questions about other things" in why
+
+
+def test_progress_names_the_time_that_is_left() -> None:
+    assert describe_trial([16.0, 14.0], 30) == "2 of 30 questions, about 7 min left"
+    assert describe_trial([16.0, 14.0], 2) == "2 of 2 questions"
