@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.grounding.answerable import is_likely
-from pipelines.answering.retrieval.live import CollectionNotNamed
+from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.verified.answer_finder import given_answers
 from pipelines.evaluation.questions.examples import MOST, ExampleQuestion, choose_examples
@@ -87,12 +87,12 @@ class OutlineOut(BaseModel):
 
 
 class ReadyOut(BaseModel):
-    """The index that answers questions now."""
+    """The index that answers questions now; null if there are several collections and no default."""
 
     status: Literal["ready"] = "ready"
-    collection: str
-    index: int
-    revision: int
+    collection: str | None = None
+    index: int | None = None
+    revision: int | None = None
 
 
 class HealthOut(BaseModel):
@@ -131,19 +131,33 @@ class StateRoutes:
         return HealthOut()
 
     async def ready(self, request: Request, collection: Name | None = None) -> ReadyOut:
-        """Return the index that answers a question to `collection`, or to the default one."""
+        """Return the index that answers a question to `collection`, or to the default one.
+
+        With several collections and no default, the service is ready if each of them is.
+        """
         if collection:
             check_collection(key_of(request.scope), collection)
         try:
             index = await self._engine.aready(collection)
-        except CollectionNotNamed as error:  # without the names, because this route needs no key
-            why = f"{len(error.names)} collections and no default: add ?collection=NAME, or run `raydex default NAME`"
-            raise HTTPException(503, why if error.names else str(error)) from error
+        except CollectionNotNamed as error:
+            if not error.names:
+                raise HTTPException(503, str(error)) from error
+            return await self._all_ready(error.names)
         except NoLiveIndex as error:
             if collection:
                 raise  # waiting does not help if it does not exist
             raise HTTPException(503, str(error)) from error
         return ReadyOut(collection=index.collection, index=index.id, revision=index.revision)
+
+    async def _all_ready(self, names: Sequence[str]) -> ReadyOut:
+        """Return an empty ReadyOut if all collections are ready. No name is told, because the route needs no key."""
+        for name in names:
+            try:
+                await self._engine.aready(name)
+            except (NotReady, NoLiveIndex) as error:
+                why = "is being loaded, has no index, or can't load its embedding model"
+                raise HTTPException(503, f"one of {len(names)} collections {why}; the log says more") from error
+        return ReadyOut()
 
 
 @dataclass(frozen=True, slots=True)

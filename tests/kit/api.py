@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 from pipelines.answering.events import Delta, Event
 from pipelines.answering.question import Question
-from pipelines.answering.retrieval.live import CollectionNotNamed
+from pipelines.answering.retrieval.live import CollectionNotNamed, IndexLoading
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.llm.session import Status
@@ -44,8 +44,9 @@ TEXT = "".join(DELTAS)
 class FakeEngine:
     """Answers every question with TEXT in DELTAS. `asks` records the questions.
 
-    `changes` replaces fields of an answer. `fails` is raised at the start, `fails_midway` after the first delta.
-    `hangs` waits there until it is cancelled, which sets `cancelled`. With `resets`, a later delta voids the first one.
+    `changes` replaces fields of an answer. `fails` is raised at the start, `fails_midway` after the first delta. The
+    collections `loading` are not ready. `hangs` waits there until it is cancelled, which sets `cancelled`. With
+    `resets`, a later delta voids the first one.
     """
 
     def __init__(self, store: "FakeStore") -> None:
@@ -57,6 +58,7 @@ class FakeEngine:
         self.fails: Exception | None = None
         self.fails_midway: Exception | None = None
         self.hangs = self.resets = False
+        self.loading: set[str] = set()
         self.hanging, self.cancelled = threading.Event(), threading.Event()
         self.hit = replace(CSV, sources=(CSV.source,))
         self.citations = (Citation(1, CSV.source, "Data › CSV", CSV.text, CSV.headings, {"bm25": 2.0}, True, 0.9),)
@@ -94,7 +96,10 @@ class FakeEngine:
     async def aready(self, collection: str | None = None) -> Index:
         if self.fails:
             raise self.fails
-        return self._index(collection)
+        index = self._index(collection)
+        if index.collection in self.loading:
+            raise IndexLoading(index.collection)
+        return index
 
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> np.ndarray:
         self._index(collection)
