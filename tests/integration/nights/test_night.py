@@ -88,7 +88,7 @@ def test_broken_model_is_refused_with_the_questions_that_got_worse(nights, store
     run = store.status("docs")["runs"][0]
     assert (run["kind"], run["state"]) == ("nightly", "done") and run["error"].startswith("refused: ")
     text = nights.jobs.text("nightly", nights.file)
-    assert f"before  *{worst['before'][0]}" in text and "`raydex publish docs`" in text
+    assert f"before   *{worst['before'][0]}" in text and "`raydex publish docs`" in text
     assert worst["question"] not in json.dumps(run["counts"])
     again = nights()  # the candidate stays a candidate, even after only small changes
     assert again.code == 4 and live(store) == before and store.candidate_index("docs") == candidate
@@ -221,7 +221,7 @@ def test_night_killed_between_a_step_and_its_record_resumes_as_planned(nights, s
     stopped(nights, step)
     done = {"index": [], "judge": ["index"], "publish": ["index", "judge"]}[step]
     before, plan = store.status("docs"), nights.jobs.text("plan", nights.file)
-    assert (f"continue  the last night, after: {', '.join(done)}\n" in plan) == bool(done)
+    assert (f"continue   the last night, after: {', '.join(done)}\n" in plan) == bool(done)
     assert "about 12 pages new, changed or deleted, as before" in plan and "12 pages (0 new)" in plan
     assert "by 12 written questions" in plan and "may fall: retrieval_score@9 0.02" in plan
     assert store.status("docs") == before  # a plan writes nothing
@@ -240,9 +240,9 @@ def test_stopped_night_is_not_resumed_if_the_file_changed(nights):
     nights()
     nights.model = "hash:128"
     stopped(nights, "judge")
-    assert "continue  the last night" in nights.jobs.text("plan", nights.file)
+    assert "continue   the last night" in nights.jobs.text("plan", nights.file)
     nights.model = "hash:64"
-    assert "continue  the last night" not in nights.jobs.text("plan", nights.write())
+    assert "continue   the last night" not in nights.jobs.text("plan", nights.write())
     assert "step index" in nights().messages
 
 
