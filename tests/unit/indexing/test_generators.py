@@ -122,3 +122,14 @@ def test_page_filled_by_a_script_is_not_indexed(body):
 )
 def test_short_page_with_scripts_is_indexed(body):
     assert len(read_html(f'<body>{body}<script src="main.js"></script></body>').sections) == 1
+
+
+def test_inherited_members_that_doxygen_collapses_are_left_out():
+    rows = (
+        '<tr class="memitem:a"><td>int</td><td>own ()</td></tr>'
+        '<tr class="inherit_header b"><td colspan="2">Inherited from Base</td></tr>'
+        '<tr class="memitem:c inherit b"><td>int</td><td>other ()</td></tr>'
+    )
+    table = f'<div class="contents"><table class="memberdecls">{rows}</table></div>'
+    text = text_of(*read_html(f'<body><div class="headertitle"><h1>T</h1></div>{table}</body>').sections)
+    assert "own ()" in text and "Inherited from Base" in text and "other" not in text
