@@ -19,7 +19,8 @@ _UNSEEN = frozenset(
 # In JavaScript: a comment, a property whose value is a string, another string, a brace.
 _STRING = r"'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\"|`[^`$\\]*+`"
 _PART = re.compile(
-    rf"/\*.*?\*/|(?P<name>[A-Za-z_]\w*)\s*:\s*(?P<value>{_STRING})|{_STRING}|(?P<brace>[{{}}])", re.DOTALL
+    rf"/\*.*?(?:\*/|\Z)|(?P<name>(?<!\w)[A-Za-z_]\w*+)\s*+:\s*+(?P<value>{_STRING})|{_STRING}|(?P<brace>[{{}}])",
+    re.DOTALL,
 )
 _PHRASE = 3  # minimum words in the value of any other attribute
 

@@ -31,8 +31,7 @@ _SAMPLES = 4  # characters per line whose font is looked up; each lookup takes 2
 # 0.33.
 _SMALLER, _MOVED = 0.92, 0.1
 _NEAR, _OFF = 0.4, 0.6  # greatest gap and shift, as shares of the height, between two parts of one line
-# The words that are searched for scripts, because each character takes 2 µs: all words if PDFium broke the line at one.
-_NUMBER, _WORD = re.compile(r"\S*\d\S*"), re.compile(r"\S+")
+_WORD, _DIGIT = re.compile(r"\S+"), re.compile(r"\d")
 _HAS_EXPONENT = re.compile(r"[\d)\]]$|(?<![^\W\d_])[^\W\d_]{1,2}$")  # text before an exponent: 10, (a+b), x, km
 
 
@@ -136,7 +135,9 @@ def _with_scripts(handle: Any, text: str, places: Sequence[int]) -> str:
     """Return a line with its exponents (2^32), and with footnote marks in brackets."""
     kept = [place for place in range(places[0], places[-1] + 1) if text[place] not in "\r\n"]
     line = "".join(text[place] for place in kept)
-    words = list((_NUMBER if len(line) == places[-1] + 1 - places[0] else _WORD).finditer(line))
+    # Each character takes 2 µs: other words are only searched if PDFium broke the line at a script.
+    is_broken = len(line) < places[-1] + 1 - places[0]
+    words = [word for word in _WORD.finditer(line) if is_broken or _DIGIT.search(word[0])]
     if not words:
         return line
     samples = places[:: max(1, len(places) // _SAMPLES)]
@@ -164,7 +165,7 @@ def _script(before: str, signs: str, style: Style) -> str:
     """Return a superscript or subscript as plain text after the text `before`."""
     if style == "sub":
         return styled(signs, style) if before[-1:].isalpha() and signs.isalpha() else signs
-    if _HAS_EXPONENT.search(before):
+    if _HAS_EXPONENT.search(before[-3:]):
         return styled(signs, style)
     return f" [{signs}]" if before[-1:].strip() and signs.isdecimal() else signs
 

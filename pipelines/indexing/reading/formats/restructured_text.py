@@ -51,7 +51,7 @@ _SETTINGS = {
 MOST_NESTED = 30
 
 # A reference without a role: `~module.name` shows the last part, `words <name>` the words.
-_SHORTENED = re.compile(r"~!?(?:[\w.]*\.)?(\w+(?:\(\))?)|([^<>]+?)\s+<[^<>\s]+>")
+_SHORTENED = re.compile(r"~!?(?:[\w.]*\.)?(\w+(?:\(\))?)|([^<>]*[^<>\s])\s+<[^<>\s]+>")
 # Sphinx's own pages, by their labels.
 _OWN_PAGES = {"genindex": "Index", "modindex": "Module Index", "search": "Search Page"}
 
