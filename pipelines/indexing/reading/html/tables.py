@@ -45,6 +45,8 @@ def _fill_spans(table: Element) -> None:
 
     Headings are repeated; other cells stay empty.
     """
+    if not table.xpath("boolean(.//@colspan or .//@rowspan)"):
+        return  # most tables have none, and some have 100,000 cells
     rows = _own(table, "tr")
     _cap_spans(rows)
     if sum(_span(cell, "colspan") * _span(cell, "rowspan") for cell in table.iter("td", "th")) > _MOST_CELLS:
