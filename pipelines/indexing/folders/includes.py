@@ -6,13 +6,14 @@ repository that it belongs to. The supported forms are in includes.yaml.
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from textwrap import dedent, indent
 
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem
 
+from pipelines.indexing.folders.labels import Labels
 from pipelines.indexing.folders.shortcodes import LONGEST, with_shortcodes
 from pipelines.indexing.folders.titles import title_of, with_titles
 from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT, TEXT, format_of_name
@@ -34,12 +35,16 @@ _PLACE = re.compile(rf"^(?P<indent>[ \t]*)(?:{_FORMS})[ \t\r]*$", re.MULTILINE)
 
 
 class Includes:
-    """Fills in the includes of a folder's files. `pages` are the files that include others and change with them."""
+    """Fills in the includes of a folder's files. `pages` are the files that include others and change with them.
 
-    def __init__(self, system: FileSystem, root: str) -> None:
+    `sources` lists the folder's files, whose labels others may refer to.
+    """
+
+    def __init__(self, system: FileSystem, root: str, sources: Callable[[], Iterable[str]] = tuple) -> None:
         self._system, self._local, self.pages = system, isinstance(system, LocalFileSystem), set[str]()
         self._titles: dict[tuple[str, str], str] = {}
         self._templates: dict[tuple[str, str], str] = {}
+        self._labels = Labels(sources, self._source)
         places = [Path(root), *Path(root).parents] if self._local else []
         top = next((str(place) for place in places if (place / ".git").exists()), root)
         self._top = (os.path.realpath(top) if self._local else top).rstrip("/") + "/"
@@ -53,7 +58,7 @@ class Includes:
         if format_of_name(path) not in PAGES:
             return body
         filled = with_shortcodes(path, text, self._template)
-        filled = with_titles(path, self._fill(filled, (path,)), self._title)
+        filled = with_titles(path, self._fill(filled, (path,)), self._title, self._labels.title)
         if filled == text:
             return body
         self.pages.add(path)
@@ -125,6 +130,14 @@ class Includes:
             entry = format_of_name(path)
             self._titles[key] = title_of(text, entry) if entry else ""
         return self._titles[key]
+
+    def _source(self, path: str) -> str:
+        """Return the text of one of the folder's files; "" if it can't be read."""
+        try:
+            with self._system.open_input_stream(path, compression=None) as file:
+                return str(file.read().decode("utf-8-sig", "replace"))
+        except OSError:
+            return ""  # reading it as a page says so
 
     def _template(self, name: str, beside: str) -> str:
         """Return the text of the template with this name, which is looked up once per folder."""

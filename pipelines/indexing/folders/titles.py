@@ -1,7 +1,8 @@
-"""Gives links without words the title of the file that they lead to, as generators do.
+"""Gives links without words the title of the file or section that they lead to, as generators do.
 
-These are `[](guide.md)` and {doc}`guide` in MyST, :doc:`guide` in Sphinx, `xref:guide.adoc[]` in Antora. This module
-reads no file; its caller passes a function that finds a title.
+These are `[](guide.md)` and {doc}`guide` in MyST, :doc:`guide` in Sphinx, `xref:guide.adoc[]` in Antora, and references
+to a label in another file: :ref:`label`, {ref}`label`, `[](#label)`. This module reads no file; its caller passes
+functions that find a title.
 """
 
 import re
@@ -22,9 +23,12 @@ from pipelines.indexing.reading.verbatim import replace_outside_code
 # From a file's path, relative to another file's or to a folder above that, to the file's title; "" if there is no file.
 Find = Callable[[str, str], str]
 
-_ROLE = r"(?P<role>:doc:|\{doc\})`(?P<name>[^`<>\n]+)`"
+_ROLE = (
+    r"(?P<role>:doc:|\{doc\})`(?P<name>[^`<>\n]+)`"
+    r"|(?P<ref>:(?:std:)?ref:|\{(?:std:)?ref\})`(?P<label>[^`<>!][^`<>]{0,200})`"
+)
 _LINKS: dict[DocumentFormat, re.Pattern[str]] = {
-    MARKDOWN: re.compile(rf"{_ROLE}|(?<![\]!\w])\[\]\((?P<target>[^()<>\s#]+)\)"),
+    MARKDOWN: re.compile(rf"{_ROLE}|(?<![\]!\w])\[\]\((?:(?P<target>[^()<>\s#]+)|#(?P<place>[^()<>\s]+))\)"),
     RESTRUCTURED_TEXT: re.compile(_ROLE),
     ASCIIDOC: re.compile(r"\bxref:(?P<page>[^\[\s#]+\.adoc)\[\]"),
 }
@@ -39,11 +43,14 @@ _RULE = re.compile(r"([^\w\s])\1+")
 _SUFFIXES = ("", *(f".{suffix}" for entry in (MARKDOWN, RESTRUCTURED_TEXT) for suffix in entry.suffixes))
 
 
-def with_titles(path: str, text: str, find: Find) -> str:
-    """Return the text of the file at `path`, with titles added to links that have no words."""
+def with_titles(path: str, text: str, find: Find, find_label: Find) -> str:
+    """Return the text of the file at `path`, with titles added to links that have no words.
+
+    `find_label` returns the title of a label in another file than `path`, "" if there is none.
+    """
     entry = format_of_name(path) or MARKDOWN
     pattern = _LINKS.get(entry)
-    return replace_outside_code(pattern, partial(_titled, path, find), text, entry) if pattern else text
+    return replace_outside_code(pattern, partial(_titled, path, find, find_label), text, entry) if pattern else text
 
 
 def title_of(text: str, entry: DocumentFormat) -> str:
@@ -63,8 +70,14 @@ def _is_title(above: str, below: str) -> bool:
     return bool(above and _RULE.fullmatch(below) and len(below) >= len(above) and not _RULE.fullmatch(above))
 
 
-def _titled(path: str, find: Find, match: re.Match[str]) -> str:
+def _titled(path: str, find: Find, find_label: Find, match: re.Match[str]) -> str:
     said = {name: value for name, value in match.groupdict().items() if value}
+    if "label" in said:
+        title = find_label(said["label"], path)
+        return f"{said['ref']}`{title} <{said['label']}>`" if title else match[0]
+    if "place" in said:
+        title = find_label(said["place"], path)
+        return f"[{title}](#{said['place']})" if title else match[0]
     if "name" in said:
         title = _title_at(path, said["name"].strip(), find, _SUFFIXES)
         return f"{said['role']}`{title} <{said['name']}>`" if title else match[0]

@@ -1,4 +1,4 @@
-"""A link without words shows the title of its target file."""
+"""A link without words shows the title of its target: a file, or a labelled section."""
 
 from pathlib import Path
 
@@ -14,6 +14,12 @@ FILES = {
     "modules/ROOT/pages/custom.adoc": "= Apply a Custom `Stylesheet`\n:nav: x\n\nText.\n",
     "modules/cli/pages/run.adoc": "= Run It\n\nText.\n",
     "docs/untitled.md": "Text alone.\n",
+    "docs/parts.rst": (
+        ".. _Process States:\n.. _`second name`:\n\nStates of a ``process``\n-----------------------\n\n"
+        ".. _over:\n\n====\nOver\n====\n\n.. _no title:\n\nText alone.\n\n.. _site: https://a.test/\n\n"
+        ".. _std:group:\n\nGroup\n^^^^^\n"
+    ),
+    "docs/parts.md": "(install-it)=\n\n## Install `it`\n\n(no-title)=\nText.\n\n# Late\n",
 }
 
 
@@ -26,7 +32,10 @@ def root(tmp_path: Path) -> Path:
 
 
 def filled(root: Path, name: str, text: str) -> str:
-    return Includes(LocalFileSystem(), f"{root}/")(str(root / name), text.encode()).decode()
+    def sources() -> list[str]:
+        return [str(path) for path in root.rglob("*.*")]
+
+    return Includes(LocalFileSystem(), f"{root}/", sources)(str(root / name), text.encode()).decode()
 
 
 @pytest.mark.parametrize(
@@ -42,6 +51,12 @@ def filled(root: Path, name: str, text: str) -> str:
          "One\n-----\n\n:doc:`Plain title <plain>`\n\nTwo\n-----\n\n:doc:`Plain title <plain>`."),
         ("docs/a.md", "```{note}\nSee {doc}`guide`.\n```\n\nTitle\n-----\n\n[](guide.md)",
          "```{note}\nSee {doc}`The black guide <guide>`.\n```\n\nTitle\n-----\n\n[The black guide](guide.md)"),
+        ("docs/more/a.rst", "See :ref:`process states` and :ref:`second\nname`.",
+         "See :ref:`States of a process <process states>` and :ref:`States of a process <second\nname>`."),
+        ("docs/more/a.rst", "See :std:ref:`over` and :ref:`std:group`.",
+         "See :std:ref:`Over <over>` and :ref:`Group <std:group>`."),
+        ("docs/more/a.rst", "See :ref:`install-it`.", "See :ref:`Install it <install-it>`."),
+        ("docs/a.md", "See {ref}`over` and [](#install-it).", "See {ref}`Over <over>` and [Install it](#install-it)."),
         ("modules/ROOT/pages/a.adoc", "See xref:custom.adoc[] and xref:cli:run.adoc[].",
          "See xref:custom.adoc[Apply a Custom Stylesheet] and xref:cli:run.adoc[Run It]."),
     ],
@@ -56,6 +71,9 @@ def test_link_without_words_gets_the_title_of_its_file(root, name, text, shown):
         ("docs/a.md", "See [words](guide.md), [](untitled.md), [](gone.md), ![](guide.md) and {doc}`W <guide>`."),
         ("docs/a.md", "```\n[](guide.md)\n```\n\n``{doc}`guide` ``\n"),
         ("docs/a.rst", "See ``:doc:`guide``` and :doc:`words <guide>` and :doc:`gone`."),
+        ("docs/a.rst", "See ``:ref:`over``` and :ref:`words <over>`, :ref:`no title`, :ref:`!over` and :ref:`site`."),
+        ("docs/a.md", "See {ref}`no-title`, [](#gone) and [words](#install-it).\n\n```\n{ref}`over`\n```\n"),
+        ("docs/parts.rst", ".. _over:\n\nOver\n====\n\n:ref:`over`"),  # its own: the reader of the page knows it
         ("modules/ROOT/pages/a.adoc", "----\nxref:custom.adoc[]\n----\n\nxref:custom.adoc[words] xref:gone.adoc[]"),
     ],
 )
