@@ -164,10 +164,11 @@ class _Flow:
         self._within, self._marker = outer, ""
 
     def _note(self, box: Note) -> None:
-        outer = self._within
+        outer, lead = self._within, self._lead()
         self._notes += 1
         self._within += (self._notes,)
-        self._grouped(box)
+        with self._group(lead) if lead else nullcontext():
+            self._grouped(box)
         self._within = outer
 
     def _grouped(self, box: Group | Note) -> None:

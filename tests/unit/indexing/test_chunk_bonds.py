@@ -82,6 +82,15 @@ def test_note_item_or_term_is_marked_on_its_remaining_blocks():
     assert [(b.text, under(b)) for b in term] == [("columns:", ()), ("Sets the width.", ("columns:",))]
 
 
+def test_indented_text_is_under_the_label_before_it():
+    quoted = "<p><code>logfile</code></p><blockquote><p>The path.</p><p>Default: AUTO</p></blockquote>"
+    label, first, rest = blocks(quoted)
+    assert (label.text, under(label)) == ("logfile", ())
+    assert (first.text, under(first)) == ("The path.", ("logfile",))
+    assert (rest.text, under(rest)) == ("Default: AUTO", ("logfile", "The path."))
+    assert [under(b) for b in blocks(quoted.replace("</code>", "</code> is one."))] == [(), ("The path.",)]
+
+
 def test_heading_in_an_item_starts_a_section_without_its_marks():
     document = read("<ul><li><p>Item</p><h2 id='b'>B</h2><p>Text.</p></li></ul>")
     assert blocks_of(document.sections[1]) == (Block("prose", "Text."),)
