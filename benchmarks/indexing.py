@@ -131,7 +131,7 @@ def table_of(found: Mapping[str, Mapping[str, list[Any]]], pages: int, whole: li
         ("of that, beyond 1.1 × the encoder", "≤ 4 s"),
         ("chunks per second ÷ the encoder's", ""),
         ("again, unchanged", ""),
-        ("again, 2 % of the pages changed (texts embedded)", ""),
+        ("again, 2% of the pages changed (texts embedded)", ""),
     ]
     cells = list(zip(*(column(rounds) for rounds in found.values()), strict=True))
     rows = [[name, *row, goal] for (name, goal), row in zip(names, cells, strict=True)]

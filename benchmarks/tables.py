@@ -19,8 +19,8 @@ def check_place(page: Path, name: str) -> None:
 
 def as_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+    top, *below = ("| " + " | ".join(map(str, line)) + " |" for line in (head, *rows))
+    return "\n".join([top, "|" + "---|" * len(head), *below])
 
 
 def _split(page: Path, name: str) -> tuple[str, str]:

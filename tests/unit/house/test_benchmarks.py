@@ -16,7 +16,7 @@ def test_table_replaces_only_the_one_between_its_markers(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(PAGE)
     write_table(page, "one", as_table(["a", "b"], [[1, "x \\1"]]))
-    assert page.read_text() == PAGE.replace("old", "| a | b |\n| --- | --- |\n| 1 | x \\1 |")
+    assert page.read_text() == PAGE.replace("old", "| a | b |\n|---|---|\n| 1 | x \\1 |")
 
 
 @pytest.mark.parametrize("text", ["", "# Page\n", "<!-- /bench: one -->\n<!-- bench: one -->\n", PAGE + PAGE])
