@@ -110,5 +110,5 @@ def test_evaluation_produces_questions_scores_and_a_router(tmp_path):
 def test_ray_data_turns_pages_into_an_index(tmp_path):
     said = run("01", tmp_path)
     stored = re.search(r"^(\d+) chunks are stored$", said, re.M)
-    assert stored and int(stored[1]) > 50
+    assert stored and int(stored[1]) > 3 * 5, "several of each of the three pages"
     assert len(re.findall(r"^0\.\d{3} https://docs\.example\.com/\w+\.md#", said, re.M)) == 5
