@@ -57,7 +57,6 @@ def addresses(store: Store, database_url: str, tmp_path: Path, model: bool):  # 
             "/var/cache/raydex": str(tmp_path),
             MODEL_URL: llm.url if model else f"http://127.0.0.1:{nothing}/v1",
             "http://localhost:8000": api,
-            'model="ray"': 'model="docs"',
             '"mydocs"': '"docs"',
         }
 
