@@ -105,15 +105,6 @@ BOUNDED = {
     "pipelines.indexing.reading.html.shown._EXPONENT": shown._SHORT,
     "pipelines.llm.": protocol.LONGEST_MESSAGE,
 }
-# Known to take quadratic time. Pages are read in a process with a time limit.
-QUADRATIC = {
-    "pipelines.indexing.reading.formats.markdown._ATTRIBUTES",
-    "pipelines.indexing.reading.formats.markdown._ATTRIBUTE_LIST",
-    "pipelines.indexing.reading.formats.markdown._DOCFX",
-    "pipelines.indexing.reading.formats.markdown._LABEL",
-    "pipelines.indexing.reading.formats.markdown._WIKI_LINK",
-    "pipelines.indexing.reading.formats.python_markdown._BOX",
-}
 
 
 @pytest.mark.slow
@@ -121,7 +112,7 @@ def test_no_pattern_is_slow_on_repetitions_of_its_own_parts() -> None:
     faults: dict[str, list[str]] = {}
     for name, pattern in patterns():
         methods = methods_of(name)
-        if methods and not is_short(pattern) and name not in QUADRATIC:
+        if methods and not is_short(pattern):
             longest = next((most for begin, most in BOUNDED.items() if name.startswith(begin)), PATTERN_LENGTH)
             shapes = {**shapes_of(pattern), **OFTEN}
             slow = too_slow(searching(pattern, methods), shapes, longest, PATTERN_S)
