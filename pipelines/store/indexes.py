@@ -6,7 +6,7 @@ Every read is one snapshot: it sees all of a publish or none of it.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -226,9 +226,10 @@ def _replacing(index: int) -> dict[str, sql.Composable]:
 class Indexes(ChunkTables):
     """Indexes and their chunks."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._known = KnownChunks()
+    @cached_property
+    def _known(self) -> KnownChunks:
+        """The chunks that searches have read."""
+        return KnownChunks()
 
     def live_index(self, collection: str) -> Index:
         """Return the index that answers questions now. Raises NoLiveIndex."""

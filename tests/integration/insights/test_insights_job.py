@@ -119,7 +119,7 @@ def test_command_prints_a_summary_and_writes_a_report(jobs: Jobs, asked: dict[st
 def test_command_explains_wrong_flags(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
     for words, message in [
         (("--collection", "wrong"), "there is no collection 'wrong'; there are: docs"),
-        (("--days", "3", "--since", "2026-01-01"), "days and since are two beginnings"),
+        (("--days", "3", "--since", "2026-01-01"), "days and since both set the beginning"),
         (("--since", "2026-02-01", "--until", "2026-01-01"), "is not before until"),
         (("--days", "-1"), "--days is -1.0: it must be 0.01 to 36500"),
         (("--out", tmp_path / "report.pdf"), "name a folder, or a file that ends with .html or .json"),

@@ -39,7 +39,7 @@ def test_copy_is_indexed_and_dropped_without_changing_its_collection(store):
     assert store.drop_copy(copy.name) == [index]
     with pytest.raises(NoLiveIndex):
         copy.live()
-    with pytest.raises(ValueError, match="no copy"):
+    with pytest.raises(ValueError, match="not a copy"):
         store.drop_copy("docs")
     assert (workshop.texts(), workshop.live(), store.copies("docs")) == (before, live, [])
 

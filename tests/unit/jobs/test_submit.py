@@ -57,7 +57,7 @@ def test_named_file_outside_the_folder_is_refused(tmp_path, monkeypatch):
     (tmp_path / "inside").mkdir()
     (tmp_path / "mine.yaml").write_text("name: x")
     monkeypatch.chdir(tmp_path / "inside")
-    with pytest.raises(BadInput, match="outside of this folder"):
+    with pytest.raises(BadInput, match="outside this folder"):
         submit.pack(tmp_path / "packed", ["index", "../mine.yaml"])
 
 

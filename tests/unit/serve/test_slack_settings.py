@@ -79,7 +79,7 @@ def test_missing_or_wrong_token_is_reported(bot, app, message):
 
 @pytest.mark.parametrize("name", ["slack_service", "slack_api_url"])
 def test_address_must_be_a_web_address(name):
-    with pytest.raises(ValidationError, match="begins with http"):
+    with pytest.raises(ValidationError, match="must begin with http"):
         SlackSettings.model_validate({name: "localhost:8000"})
 
 
