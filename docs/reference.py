@@ -76,6 +76,12 @@ def default_of(field: Schema) -> str:
     return "none" if value in ([], {}) else "" if value in (None, ".") else str(value)
 
 
+def default_and_range_of(field: Schema) -> str:
+    """The default of a setting, then its limits or choices in brackets; each only if there is one."""
+    limits = range_of(field)
+    return " ".join(filter(None, (default_of(field), limits and f"({limits})")))
+
+
 def words() -> Mapping[str, Any]:
     return yaml.safe_load((DOCS / "settings.yaml").read_text("utf-8"))
 
@@ -90,8 +96,8 @@ def settings_page() -> str:
     if unlike := declared.keys() ^ meaning.keys():
         names = ", ".join(sorted(unlike))
         raise NoMeaning(f"`meanings` in docs/settings.yaml has each setting and no other: add or delete there {names}")
-    rows = [(f"`{name}`", default_of(declared[name]), range_of(declared[name]), said) for name, said in meaning.items()]
-    return f"# Settings\n\n{words()['introduction']}\n" + table(("setting", "default", "limits", "meaning"), rows)
+    rows = [(f"`{name}`", default_and_range_of(declared[name]), said) for name, said in meaning.items()]
+    return f"# Settings\n\n{words()['introduction']}\n" + table(("setting", "default (limits)", "meaning"), rows)
 
 
 # ---------------------------------------------------------------------------------------------- flags
