@@ -38,7 +38,6 @@ NOT_RUN = {
     "RAYDEX_METRICS_PORT=9464 raydex serve": "runs until Ctrl-C: tests/integration/serve start it",
     "raydex demo": "runs until Ctrl-C: test_demo.py runs it",
     "uvx ": "asks a package index",
-    "deploy/start-cluster": "runs until Ctrl-C: it is the head of this test",
     "raydex database": "runs until Ctrl-C: test_database_job.py runs it",
     "RAYDEX_HOME=/srv/raydex-new raydex database": "runs until Ctrl-C: test_database_job.py runs it",
     "make ": "installs, or builds: `make test` begins with it, CI has `make wheel` and `make docs`",
