@@ -21,7 +21,7 @@ MOST_DEPTH = 40
 # Two strings, two brackets and a comma; adjacent strings are not valid JSON.
 MOST_SIGNS_PER_VALUE = 5
 # A string, which may lack its end, or a punctuation character outside strings.
-TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
+TOKEN = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)"?|[\[\]{},]', re.DOTALL)
 
 
 class ShapeLimit:

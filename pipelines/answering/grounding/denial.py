@@ -27,7 +27,7 @@ _RELATIVES = {
     for language, before in _TABLE["relatives"].items()
 }
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_COMPOUND = re.compile(r"\b\w++(?:-\w++)++")  # "read-only" excludes nothing
+_COMPOUND = re.compile(r"\b\w++(?>(?:-\w++)+)")  # "read-only" excludes nothing
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
 LEAST = 3  # the fewest words that a sentence and a claim must share for one to deny the other

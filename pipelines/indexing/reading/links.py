@@ -21,7 +21,7 @@ HIDDEN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # A tag never extends past the next "<". This keeps the scan linear; only links with "<" in an attribute are lost.
-_TAG = re.compile(r"""<(a|area|base|link|i?frame|meta)(\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*+)>""", re.IGNORECASE)
+_TAG = re.compile(r"""<(a|area|base|link|i?frame|meta)(\s(?>(?:[^<>"']|"[^"<]*"|'[^'<]*')*))>""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(
     r"""(?i)(?<![\w-])(href|src|rel|http-equiv|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
 )

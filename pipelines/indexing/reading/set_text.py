@@ -71,7 +71,7 @@ def _part(lines: list[str], width: int, known: Collection[str]) -> SetText:
 def _divide(lines: Sequence[str]) -> tuple[str, Sequence[str]]:
     """Return the hanging term before a paragraph ("" if none) and the lines of the paragraph."""
     first, *rest = lines
-    gap = re.match(r" *+(?:[-+*•] ++|\S(?: ?[^ \n])*+  ++)(?=\S)", first)
+    gap = re.match(r" *+(?:[-+*•] ++|\S(?>(?: ?[^ \n])*)  ++)(?=\S)", first)
     column = _indent(rest[0]) if rest else gap.end() if gap else 0
     if column <= _indent(first):
         return "", lines

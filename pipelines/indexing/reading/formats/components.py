@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from html import escape
 
 _ATTRIBUTE = re.compile(
-    r"""(?<![\w-])(?:[^\WA-Za-z]|-)*+([A-Za-z][\w-]*+)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`${}]*)["'`]\s*\})"""
+    r"""(?<![\w-])(?>(?:[^\WA-Za-z]|-)*)([A-Za-z][\w-]*+)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`${}]*)["'`]\s*\})"""
 )
 _COMPONENT = re.compile(r"</?(?:[A-Z][\w.]*|[a-z]+-[\w-]+|sup(?=\s[^<>]*/>))((?:\s[^<>]*)?)/?>")
 # Attributes of components whose value readers see, and attributes with several words that they never see.
@@ -17,7 +17,7 @@ _UNSEEN = frozenset(
     ("class", "className", "style", "d", "id", "src", "href", "url", "sizes", "media", "on", "if", "when", "keywords")
 )
 # In JavaScript: a comment, a property whose value is a string, another string, a brace.
-_STRING = r"'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\"|`[^`$\\]*+`"
+_STRING = r"'(?>(?:[^'\\\n]|\\.)*)'|\"(?>(?:[^\"\\\n]|\\.)*)\"|`[^`$\\]*+`"
 _PART = re.compile(
     rf"/\*.*?(?:\*/|\Z)|(?P<name>(?<!\w)[A-Za-z_]\w*+)\s*+:\s*+(?P<value>{_STRING})|{_STRING}|(?P<brace>[{{}}])",
     re.DOTALL,

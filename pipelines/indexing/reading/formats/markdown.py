@@ -44,16 +44,16 @@ from pipelines.text.cleaning import clean_page
 
 # `{#id .class key="value"}` at the end of a heading.
 _ATTRIBUTES = re.compile(
-    r"(?<!\s)\s*+\{:?((?:[.#][\w:.-]++|[\w-]++=(?:\"[^\"{}]*+\"|'[^'{}]*+'|[^\s{}]++)|[-\s])++)\}\s*+$"
+    r"(?<!\s)\s*+\{:?((?>(?:[.#][\w:.-]++|[\w-]++=(?:\"[^\"{}]*+\"|'[^'{}]*+'|[^\s{}]++)|[-\s])+))\}\s*+$"
 )
 _OWN_ID = re.compile(r"(?:^|\s)(?:#|id=[\"']?)([\w:.-]+)")
 _WIKI_LINK = re.compile(
-    r"(!?)\[\[(?!(?i:toc)\])(?=(?:(?![^\W\d])[^\[\]])*+[^\W\d])([^\[\]|#]*+)#?\^?([^\[\]|]*+)(?:\|([^\[\]]*+))?"
+    r"(!?)\[\[(?!(?i:toc)\])(?=(?>(?:(?![^\W\d])[^\[\]])*)[^\W\d])([^\[\]|#]*+)#?\^?([^\[\]|]*+)(?:\|([^\[\]]*+))?"
     r"\]\](?![(\[])"
 )
 # DocFX markup: includes, markers, and components between colons.
 _DOCFX = re.compile(
-    r"\[!(?:INCLUDE|code-[\w-]++|div|Video|notebook)(?:[^\[\]\n]++|\[[^\[\]\n]*+\])*+\]|:::[\w-]+([^\n]{0,1000}?):::",
+    r"\[!(?:INCLUDE|code-[\w-]++|div|Video|notebook)(?>(?:[^\[\]\n]++|\[[^\[\]\n]*+\])*)\]|:::[\w-]+([^\n]{0,1000}?):::",
     re.IGNORECASE,
 )
 # A DocFX reference to a member by its id: <xref:System.String.Format%2A?displayProperty=nameWithType>.
@@ -65,7 +65,7 @@ _BOX_TITLE = re.compile(
     r"([\w-]++)\s*(?:\{[^{}]*\}\s*)?(?:\[(?P<bracket>.*)\]\s*(?:\{[^{}]*\})?|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?"
 )
 # A label that the page may not define with `[label]: target`. Numbers in brackets are an index instead.
-_LABEL = re.compile(r"\[(?:(?:(?![^\W\d])[^\[\]\n])*+[^\W\d][^\[\]\n]*+)?\]")
+_LABEL = re.compile(r"\[(?:(?>(?:(?![^\W\d])[^\[\]\n])*)[^\W\d][^\[\]\n]*+)?\]")
 _ENDS_HTML = re.compile(r"[ \t]*(?:`{3,}|~{3,}|\{:)")  # a fence, or kramdown attributes
 _VERBATIM = re.compile(r"\s*<(?:!|\?|(?:pre|script|style|textarea)\b)", re.IGNORECASE)
 _HOLDS_MARKDOWN = re.compile(r"<\w[^<>]*\smarkdown(?:=[\"']?(?:1|block|span)[\"']?)?[^<>]*>\s*$")

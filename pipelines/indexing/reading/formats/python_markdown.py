@@ -9,7 +9,7 @@ from pipelines.indexing.reading.formats.rules import ENDS, place_of
 from pipelines.page.parser import table_filled
 
 _BOX = re.compile(
-    r"(?P<sign>!!!|\?\?\?\+?|===[!+]?)[ \t]*+(?P<kind>(?:[ \t]*+[^\"\n \t]++)*+)[ \t]*+"
+    r"(?P<sign>!!!|\?\?\?\+?|===[!+]?)[ \t]*+(?P<kind>(?>(?:[ \t]*+[^\"\n \t]++)*))[ \t]*+"
     r"(?:(?<=[ \t])\"(?P<title>[^\n]*)\"[^\s\"]*+[ \t]*+)?$"
 )
 _INDENT = 4

@@ -25,9 +25,7 @@ from pipelines.indexing.reading.formats.rules import (
     with_targets,
 )
 
-_TAG_FORM = (
-    r"\{%(?:[^%\n]|%(?!\})|\n(?!\s*\n)){0,1000}+%\}|\{\{[<%](?:[^{\n]|\n(?!\s*\n)){0,1000}?[>%]\}\}|\{\{#[^{}\n]*\}\}"
-)
+_TAG_FORM = r"\{%(?>(?:[^%\n]|%(?!\})|\n(?!\s*\n)){0,1000})%\}|\{\{[<%](?:[^{\n]|\n(?!\s*\n)){0,1000}?[>%]\}\}|\{\{#[^{}\n]*\}\}"
 # A value that begins an address, such as the site's base URL, which only the generator knows.
 _VALUE_FORM = (
     r"\{\{-?[ \t]*(?:site\.(?:base)?url|"
@@ -38,8 +36,8 @@ _VALUE = re.compile(_VALUE_FORM)
 _TAG_OR_VALUE = re.compile(f"{_TAG_FORM}|{_VALUE_FORM}")
 _TARGET = re.compile(rf"(?:(?:{_TAG_FORM}|\{{\{{[^{{}}\n]*\}}\}})|[^\s(){{<>]|\{{)+")
 _OPENING = re.compile(  # an HTML tag whose attribute values may contain template tags with nested quotes
-    rf"<[A-Za-z][\w-]*(?:\s+[\w:@.-]+(?:\s*=\s*(?:\"(?:{_TAG_FORM}|\{{\{{[^{{}}\n]*\}}\}}|[^\"{{]|\{{)*+\""
-    r"|'[^']*'|[^\s\"'=<>`]+))?)*+\s*/?>"
+    rf"<[A-Za-z][\w-]*(?>(?:\s+[\w:@.-]+(?:\s*=\s*(?:\"(?>(?:{_TAG_FORM}|\{{\{{[^{{}}\n]*\}}\}}|[^\"{{]|\{{)*)\""
+    r"|'[^']*'|[^\s\"'=<>`]+))?)*)\s*/?>"
 )
 _NAME = re.compile(r"[{<%\s/-]*([\w-]*)")
 _SHOWN_ITSELF = re.compile(r"(\{\{[<%])/\*([^{\n]*?)\*/([>%]\}\})")

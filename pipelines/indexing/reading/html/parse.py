@@ -78,7 +78,7 @@ def _clean(root: Element) -> None:
 def _cut_attributes(found: re.Match[str]) -> str:
     """Return a tag and the text after it, without the tag's attributes if there are too many."""
     part = found[0]
-    quoted = re.match(r"""(?:[^>"']|"[^"]*"|'[^']*')*+""", part)
+    quoted = re.match(r"""(?>(?:[^>"']|"[^"]*"|'[^']*')*)""", part)
     end = quoted.end() if quoted and part[quoted.end() : quoted.end() + 1] == ">" else part.find(">")
     end = len(part) if end < 0 else end
     words = re.sub(r""""[^"]*"|'[^']*'""", "", part[:end]).split(None, _MAX_ATTRIBUTES)
