@@ -23,7 +23,7 @@ from kit.answer_readers import (
     unread_functions,
 )
 from kit.hostile import LENGTHS, SHAPES, THIRTY, Timed, calls_of, timed, too_slow
-from kit.pattern_shapes import is_short, shapes_of
+from kit.pattern_shapes import is_short, repeats_groups_possessively, shapes_of
 from kit.reporting import table
 
 from pipelines.answering.conversation import background, followup, smalltalk
@@ -105,6 +105,11 @@ BOUNDED = {
     "pipelines.indexing.reading.html.shown._EXPONENT": shown._SHORT,
     "pipelines.llm.": protocol.LONGEST_MESSAGE,
 }
+
+
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    """Python before 3.11.5 matches such groups wrongly (CPython issue 106052). `(?>(?:…)*)` is right everywhere."""
+    assert [name for name, pattern in patterns() if repeats_groups_possessively(pattern)] == []
 
 
 @pytest.mark.slow

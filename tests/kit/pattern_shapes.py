@@ -16,6 +16,7 @@ from kit.hostile import Shape, repeated
 MOST = 40  # shapes per pattern
 SHORT = 2_000  # characters
 REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
+ONE_CHARACTER = [[kind] for kind in (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY)]
 FAILS = ("", "\x00", "\n")  # continuations: the end, a character that few patterns match, a line break
 
 
@@ -42,6 +43,24 @@ def is_short(pattern: Any) -> bool:
         return bool(parser.parse(pattern.pattern, pattern.flags & 0x1FF).getwidth()[1] < SHORT)
     except re.error:  # the syntax of `regex`
         return False
+
+
+def repeats_groups_possessively(pattern: Any) -> bool:
+    """Return whether a pattern contains a possessive repetition of more than one character."""
+    try:
+        return _is_possessive(parser.parse(pattern.pattern, pattern.flags & 0x1FF))
+    except re.error:  # the syntax of `regex`
+        return False
+
+
+def _is_possessive(tree: Any) -> bool:
+    for kind, value in tree:
+        if kind is sre.POSSESSIVE_REPEAT and [inner for inner, _ in value[2]] not in ONE_CHARACTER:
+            return True
+        inside = [value[2]] if kind in REPEATS else _inner(kind, value)
+        if any(map(_is_possessive, inside)):
+            return True
+    return False
 
 
 def _repeated(tree: Any, before: str) -> Iterator[tuple[str, str]]:

@@ -25,7 +25,10 @@ from pipelines.indexing.reading.formats.rules import (
     with_targets,
 )
 
-_TAG_FORM = r"\{%(?>(?:[^%\n]|%(?!\})|\n(?!\s*\n)){0,1000})%\}|\{\{[<%](?:[^{\n]|\n(?!\s*\n)){0,1000}?[>%]\}\}|\{\{#[^{}\n]*\}\}"
+_TAG_FORM = (
+    r"\{%(?>(?:[^%\n]|%(?!\})|\n(?!\s*\n)){0,1000})%\}"
+    r"|\{\{[<%](?:[^{\n]|\n(?!\s*\n)){0,1000}?[>%]\}\}|\{\{#[^{}\n]*\}\}"
+)
 # A value that begins an address, such as the site's base URL, which only the generator knows.
 _VALUE_FORM = (
     r"\{\{-?[ \t]*(?:site\.(?:base)?url|"
