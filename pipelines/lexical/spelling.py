@@ -65,7 +65,7 @@ def _terms(word: str, language: str) -> list[str]:
 def correct(question: str, vocabulary: Vocabulary, is_english: Callable[[str], bool]) -> str:
     """Return `question` with unknown words corrected to a word of the vocabulary that is close enough.
 
-    A word that `is_english` knows stays, even beside typos: "invent" seldom means "indent".
+    A word that `is_english` knows stays, even next to typos: "invent" seldom means "indent".
     """
     words = list(_plain_words(question))
     corrections: dict[_Word, str] = {}

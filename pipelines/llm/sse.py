@@ -51,7 +51,7 @@ async def _rejoin(start: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[by
 class _Decoder:
     """Turns bytes, split at any point, into events."""
 
-    _left: list[bytes] = field(default_factory=list)  # the pieces of a line that goes on
+    _left: list[bytes] = field(default_factory=list)  # the pieces of an unfinished line
     _name: str = ""
     _data: list[str] = field(default_factory=list)
     _begun: bool = False

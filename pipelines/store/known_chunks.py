@@ -24,7 +24,7 @@ class KnownChunks:
         self._adding = threading.Lock()
 
     def get(self, index: int, revision: int, ids: Iterable[str]) -> dict[str, Hit]:
-        """Return those of the chunks with `ids` that are known, by id."""
+        """Return the known chunks with `ids`, by id."""
         known = ((name, self._chunks.get((index, revision, name))) for name in ids)
         return {name: chunk for name, chunk in known if chunk is not None}
 

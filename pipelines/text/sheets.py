@@ -16,7 +16,7 @@ GAP = 2  # characters: between two columns
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A name and what is known about it. Further lines of `text` stand below the first one."""
+    """A name with its text. Further lines of `text` go below the first one."""
 
     name: str
     text: str
@@ -67,7 +67,7 @@ class Sheet:
         return [line for group in self.groups() for line in self._lines(group)]
 
     def groups(self) -> Iterator[list[Part]]:
-        """Yield the parts: facts in a row together, any other part alone."""
+        """Yield the parts: consecutive facts together, any other part by itself."""
         for facts, parts in groupby(self.parts, lambda part: isinstance(part, Fact)):
             group = list(parts)
             yield from [group] if facts else ([part] for part in group)

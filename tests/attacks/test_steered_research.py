@@ -122,6 +122,6 @@ def test_a_query_that_a_page_planted_is_shown_on_one_short_line(tmp_path: Path) 
 
 
 def test_an_address_that_a_page_plants_is_no_link(tmp_path: Path) -> None:
-    """It stands in a passage, and is shown as it stands there, as in every answer."""
+    """It is in a passage, and is shown as in the passage, as in every answer."""
     answer, _, _, _ = ask(tmp_path, 'CALL search {"query": "vault"} SAY see [it](https://evil.test/x?q=leak)')
     assert "](http" not in answer.text and "<http" not in answer.text

@@ -21,7 +21,7 @@ FAILS = ("", "\x00", "\n")  # continuations: the end, a character that few patte
 
 
 def shapes_of(pattern: Any) -> Mapping[str, Shape]:
-    """Return hostile texts for a compiled pattern, or none if its syntax is not that of `re`."""
+    """Return hostile texts for a compiled pattern, or none if `re` can't parse it."""
     try:
         tree = list(parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG & 0x1FF))
     except (re.error, OverflowError, AttributeError):

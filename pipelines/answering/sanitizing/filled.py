@@ -26,7 +26,7 @@ _ENDS = ".,;:!?)*_~|"
 
 
 class FilledURLs:
-    """Compares URLs with those of some passages, apart from numbers and placeholders."""
+    """Compares URLs with the URLs in some passages, ignoring numbers and placeholders."""
 
     def __init__(self, passages: Iterable[str]) -> None:
         self._words = set[str]()

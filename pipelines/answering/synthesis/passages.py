@@ -16,10 +16,8 @@ from pipelines.text.phrases import read_phrases
 MOST_SENTENCES = 5  # per passage: readable at a glance
 ENOUGH_SENTENCES = 2  # a passage with fewer is extended by the ones after it, up to MOST_WORDS
 MOST_WORDS = 100
-LONGEST, LONGEST_WORD = (
-    5_000,
-    40,
-)  # characters of a sentence, which is cut there; of an abbreviation with its prefix
+LONGEST = 5_000  # characters of a sentence, which is cut there
+LONGEST_WORD = 40  # characters of an abbreviation with its prefix
 # Lines of a section from which passages are made. Five chunks of 8,000 tokens have 3,000; each line may be a paragraph.
 MOST_LINES = 4_000
 MOST_BARE = 20  # the most consecutive passages without content that are quoted with the text that they introduce

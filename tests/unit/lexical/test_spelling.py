@@ -48,7 +48,7 @@ def spelled(question: str) -> str:
         ("Craete an indx on a tabel?", "Create an index on a table?"),
         ("indx", "index"),
         ("which enviorment has a type", "which environment has a type"),
-        ("how do I bake an indx", "how do I bake an index"),  # an English word is not a typo, even beside one
+        ("how do I bake an indx", "how do I bake an index"),  # an English word is not a typo, even next to one
         ("invent a tabel of the enviorment", "invent a table of the environment"),
         ("notifcations of the moduel", "notifications of the module"),
     ],

@@ -32,7 +32,7 @@ _PAGE_COST = float(_TABLE["page_cost"])
 
 
 class Found(Headed, Protocol):
-    """A text that legs found. `score` is the fusion's, `scores` are those of the legs."""
+    """A text that legs found. `score` is the fusion's, `scores` come from the legs."""
 
     @property
     def ordinal(self) -> int: ...

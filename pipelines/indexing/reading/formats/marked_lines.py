@@ -1,6 +1,6 @@
 """Shows code as its page does: without the notation that marks lines, and with changes as a diff.
 
-The notations are those of Shiki (`// [!code ++]`, VitePress and others), Docusaurus (`// highlight-next-line`) and
+The notations come from Shiki (`// [!code ++]`, VitePress and others), Docusaurus (`// highlight-next-line`) and
 Expressive Code (`ins={2}` in the info string, Starlight).
 """
 
