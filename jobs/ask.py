@@ -76,7 +76,7 @@ def run(
 ) -> int:
     asked = " ".join(words)
     if not asked.strip():
-        raise BadInput("the question is empty")
+        raise BadInput('the question is empty: raydex ask "your question"')
     check_range("-k", k, 1, MOST_HITS)
     language = locale_language()
     question = {"question": asked, "collection": collection, "k": k}

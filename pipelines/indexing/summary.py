@@ -122,11 +122,11 @@ def describe_plan(plan: Mapping[str, Any]) -> list[Fact]:
 def describe_settings(settings: Mapping[str, Any]) -> str:
     """Return the settings of an index in a few words."""
     size, overlap, dimension = (settings.get(name) for name in ("chunk_size", "chunk_overlap", "dimension"))
-    chunks = f"{size} {settings.get('chunk_unit', 'tokens')}" if size else "as much as it reads"
+    chunks = f"chunks of {size} {settings.get('chunk_unit', 'tokens')}" if size else "chunks as long as it can read"
     named = f"{settings['model']} ({dimension} dimensions)" if dimension else settings["model"]
     more = [f"overlap {overlap}"] if overlap else []
     more += [f"{name.replace('_', ' ')} {settings[name]}" for name in SAID_IF_SET if settings.get(name) not in UNSET]
-    return ", ".join([named, f"chunks of {chunks}", *more])
+    return ", ".join([named, chunks, *more])
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ def _check(size: int, overlap: int, unit: ChunkUnit, max_tokens: int) -> None:
     if tokens > max_tokens:
         raise InvalidChunkSize(
             f"chunk_size {size}: the embedding model reads {max_tokens} tokens and would drop the rest; "
-            f"set at most {max_tokens}, or 0 for as much as it reads"
+            f"set at most {max_tokens}, or 0 for the longest that it can read"
         )
     if min(tokens, size or tokens) < SMALLEST_SIZE:
         raise InvalidChunkSize(f"chunk_size {size}: set at least {SMALLEST_SIZE} {unit}, or 0 for the model's limit")

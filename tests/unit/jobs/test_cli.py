@@ -78,14 +78,17 @@ def test_help_of_a_verb_shows_the_called_command(verb, capsys):
 def test_module_run_directly_shows_its_own_command():
     assert run("--help", module="jobs.keys").stdout.startswith("usage: python -m jobs.keys ")
     refused = run(" ", module="jobs.ask")
-    assert (refused.returncode, refused.stderr) == (2, "python -m jobs.ask: the question is empty\n")
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        'python -m jobs.ask: the question is empty: raydex ask "your question"\n',
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ([], "usage: raydex COMMAND"),
-        (["ask", " "], "raydex ask: the question is empty\n"),
+        (["ask", " "], 'raydex ask: the question is empty: raydex ask "your question"\n'),
         (["statsu"], "raydex: there is no command 'statsu'; did you mean `raydex status`?"),
         (["reindex"], "raydex: there is no command 'reindex'; did you mean `raydex index`?"),
         (["xyz"], "raydex: there is no command 'xyz'; `raydex --help`"),
