@@ -55,6 +55,12 @@ class Readers:
         for thread in self._threads:
             thread.join()
 
+    def wait_for(self, reads: int) -> None:
+        """Wait for so many more reads, and for more than are in flight: the last of them began after this call."""
+        enough = sum(self.ends.values()) + max(THREADS + 1, reads)
+        while sum(self.ends.values()) < enough:
+            time.sleep(0.01)
+
     def _run(self) -> None:
         while next(self._left) >= 0 or not self.published.is_set():
             began = time.monotonic()
@@ -100,12 +106,10 @@ def test_readers_never_notice_a_publish(database_url, tmp_path: Path, request, p
         try:
             retriever.prepare()
             with Readers(retriever, reads) as readers:
+                readers.wait_for(reads // (2 * publishes))  # the first read of a process takes longer than a publish
                 for number in range(1, publishes + 1):
                     publish(workshop, number)
-                    # More than the reads in flight: later reads began when the new state was live.
-                    enough = sum(readers.ends.values()) + max(THREADS + 1, reads // (2 * publishes))
-                    while sum(readers.ends.values()) < enough:
-                        time.sleep(0.01)
+                    readers.wait_for(reads // (2 * publishes))
         finally:
             retriever.close()
     count = sum(readers.ends.values())
