@@ -21,10 +21,11 @@ from pydantic import AfterValidator, BaseModel
 
 from pipelines.fetched import FetchedPage
 from pipelines.indexing.chunking.url_rules import UrlPattern
+from pipelines.indexing.folders.link_style import style_of_links
 from pipelines.indexing.folders.links import lead_links
 from pipelines.indexing.folders.page_urls import front_matter, published_path
 from pipelines.indexing.folders.published import PublishedUrls, match_files
-from pipelines.indexing.reading.formats import FORMATS, MARKDOWN, MDX, TEXT, format_of_name
+from pipelines.indexing.reading.formats import FORMATS, MARKDOWN, MDX, SOURCES, TEXT, format_of_name
 from pipelines.indexing.reading.generators import GENERATORS
 from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, upwards
@@ -39,6 +40,7 @@ _SITES = ("docs/", "website/", "site/", "doc/")  # folders of a checkout that ho
 _HIDDEN = re.compile(r"/(?:\.|(?:node_modules|bower_components|site-packages)/)")  # and what package managers install
 _FILES = "http://folder.invalid"  # stands for the file system while links between files are resolved
 UNKNOWN = read_table(__name__)["unknown"]  # configurations of generators whose URLs are not known, with their names
+_MOST_READ = 500  # files whose links are read to find out how URLs end
 _MAX_CONFIG = 1_000_000  # bytes of a generator's configuration; the longest of many has 50,000
 
 
@@ -92,7 +94,8 @@ class Folder(BaseModel, extra="forbid", frozen=True):
     def recognised(self) -> "FolderSettings":
         """Return these settings with the sources whose configuration is in the folder or above it, if there is one.
 
-        Sources whose folder does not exist yet because a build creates it say nothing about the present files.
+        Without a configuration, the links between the pages tell how their URLs end. Sources whose folder does not
+        exist yet because a build creates it say nothing about the present files.
         """
         settings = FolderSettings(**self.model_dump())
         if self.url_style == "keep":
@@ -101,7 +104,7 @@ class Folder(BaseModel, extra="forbid", frozen=True):
             system = FileSystem.from_uri(self.path)[0] if "://" in self.path else LocalFileSystem()
             sources = _find_sources(lambda path: _read_text(system, path), settings.root)
             made = sources and system.get_file_info(sources.root.rstrip("/")).type == FileType.Directory
-            return settings.model_copy(update={"sources": sources if made else None})
+            return settings.model_copy(update={"sources": sources if made else settings._linked_sources(system)})
         except (OSError, ValueError):
             return settings  # listing the folder will show the problem
 
@@ -150,6 +153,16 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         suffixes = ", ".join(suffix for entry in FORMATS for suffix in entry.suffixes)
         lacks = "contains no file to read" if is_local else "does not exist or matches no file to read"
         return f"path {self.path!r} {lacks}: files end with {suffixes}"
+
+    def _linked_sources(self, system: FileSystem) -> SourceFolder | None:
+        """Return the folder as sources of an unknown generator whose URLs end like the links between its pages."""
+        if self.url_style != "auto":
+            return None
+        paths = self.files().paths
+        sample = paths[:: -(-len(paths) // _MOST_READ)]
+        bodies = ((_read_text(system, path) or "").encode() for path in sample if format_of_name(path) in SOURCES)
+        style = style_of_links(bodies, [path.removeprefix(self.root) for path in paths], self.base_url)
+        return SourceFolder("", "", self.root, style) if style else None
 
     def _find(self) -> tuple[FileSystem, dict[str, FileInfo]]:
         if "://" not in self.path and glob.has_magic(self.path) and not Path(self.path).exists():

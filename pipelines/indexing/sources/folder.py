@@ -69,21 +69,25 @@ class FolderSource(PageSource):
     def _cited(self, settings: FolderSettings, listing: Listing, who: str) -> str:
         """Return how the files are cited and the source of their URLs, "" if nothing was assumed."""
         sources = settings.sources
+        linked = sources is not None and not sources.generator
         if settings.published:
             found, listed = len(settings.published.urls), settings.published.listed
-            others = "by their generator's rules" if sources else "by their own names"
+            others = "like the links between them" if linked else "by their own names"
+            others = "by their generator's rules" if sources and not linked else others
             rest = f"; the others {others}" if found < len(listing.paths) else ""
             return f"{who} lists {listed:,} URLs: {found:,} of {len(listing.paths):,} files are cited at them{rest}"
-        if sources:
+        if sources and not linked:
             return f"{sources.config}: {self.name} is cited as {sources.generator} publishes it"
-        made = next((path for path in listing.paths if format_of_name(path) in SOURCES), None)
-        if made is None or settings.url_style != "auto":
+        made = [path for path in listing.paths if format_of_name(path) in SOURCES]
+        if not made or settings.url_style != "auto":
             return ""
         unknown = settings.unknown_generator()
         why = f"the URLs of {unknown} are not known" if unknown else "no generator is recognised"
+        how = "like the links between them" if linked else "by their own names"
+        example = next((url for url in map(settings.url_of, made) if not url.endswith("/")), settings.url_of(made[-1]))
         return (
-            f"{why}, and no site lists its URLs: the files under {self.name} are cited by their own names, such as "
-            f"{settings.url_of(made)}. `--sitemap FILE` or `--url-style` defines their URLs"
+            f"{why}, and no site lists its URLs: the files under {self.name} are cited {how}, such as {example}. "
+            "`--sitemap FILE` or `--url-style` defines their URLs"
         )
 
     def limited_to(self, urls: Collection[str]) -> "FolderSource | None":

@@ -46,6 +46,15 @@ def test_site_is_asked_and_its_last_answer_is_kept_while_it_is_down(jobs: Jobs, 
     assert silent.summary["pages"]["unchanged"] == 3
 
 
+def test_site_without_a_list_is_cited_like_the_links_between_its_pages(jobs: Jobs, folder: Path) -> None:
+    links = "".join(f"- [a]({BASE}{path.removesuffix('.md')}.html)\n" for path in PAGES)
+    (folder / "index.md").write_text(f"# All pages\n\nThese pages say what there is to know.\n\n{links}")
+    jobs.common = [folder, "--base-url", BASE, "--no-ray", "--model", "hash:64"]
+    said = jobs.reindex().messages
+    assert f"are cited like the links between them, such as {BASE}Guide/02-install.html" in said
+    assert cited(jobs) == {"", *(path.replace(".md", ".html") for path in PAGES)}
+
+
 def test_sitemap_can_be_a_file(jobs: Jobs, folder: Path, tmp_path: Path) -> None:
     jobs.common = [folder, "--base-url", BASE, "--no-ray", "--model", "hash:64"]
     listing = tmp_path / "sitemap.txt"

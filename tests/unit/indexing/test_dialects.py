@@ -123,6 +123,22 @@ def test_dialect_is_read_as_generators_publish_it(kind, text, words):
     assert shown(text, kind) == words
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import C from '@c';\n\n<C title='A'>\n\nOne.\n\n</C>", "A\n\nOne."),
+        ("import x, { C } from \"@c\"\n\nA <C>one</C>.", "A one."),
+        ("<C values={[\n  {label: 'A'},\n]}>\n\nOne.\n\n</C>", "- A\n\nOne."),
+        ("Text.\n\n```jsx\nimport C from '@c';\n<C a={1}>\n```\n\nUse {a}.",
+         "Text.\nimport C from '@c';\n<C a={1}>\nUse {a}."),
+        ("import C from '@c' is a statement. Use {a}.", "import C from '@c' is a statement. Use {a}."),
+        ("import os from 'os'\n\nUse `<C>` and {a}.", "import os from 'os'\n\nUse <C> and {a}."),
+    ],
+)  # fmt: skip
+def test_markdown_with_components_of_jsx_is_read_as_mdx(text, words):
+    assert shown(text, TEMPLATE) == words
+
+
 def test_list_table_of_myst_is_a_table():
     text = "Before.\n\n:::{list-table} Sizes\n:header-rows: 1\n\n* - Name\n  - Size\n* - `a`\n  - 1\n:::\n"
     _, title, table = read_page(Page("https://x.org/p", text.encode(), MYST)).sections[0].content

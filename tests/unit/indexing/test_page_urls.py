@@ -44,6 +44,39 @@ def test_url_style_is_a_setting(style, expected, tmp_path):
     assert list(urls(tmp_path, style=style).values()) == [BASE + path for path in expected]
 
 
+LINKS = {
+    "directory": "See [b](/guide/b/#s), [c]({base}guide/c/) and <a href='/d/'>d</a>.",
+    "html": "See [b](/guide/b.html), [c]({base}guide/c.html 'C') and <a href=\"/d.html\">d</a>.",
+    "bare": "See [b](/guide/b), [c]({base}guide/c?x=1) and [d](</d>).",
+}
+
+
+@pytest.mark.parametrize("style", LINKS)
+def test_links_between_pages_tell_the_style_of_an_unknown_site(style, tmp_path):
+    write(tmp_path, "index.md", "guide/index.md", "guide/b.md", "guide/c.mdx", "d.md", "e.rst")
+    (tmp_path / "guide" / "b.md").write_text(LINKS[style].format(base=BASE))
+    by_links = urls(tmp_path)
+    assert by_links == urls(tmp_path, style=style) != urls(tmp_path, style="keep")
+    (tmp_path / "mkdocs.yml").write_text(MKDOCS)  # a configuration overrides links
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(LINKS[style].format(base=BASE))
+    assert urls(tmp_path) == {"docs/index.md": BASE}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See [b](/guide/b/) and [c](/guide/c/).",  # two pages
+        "See [b](/guide/b/), [c](/guide/c/) and [d](/d/), [b](/guide/b), [c](/guide/c) and [d](/d).",
+        "See [b](/guide/), [c](/other/c/), [d](https://elsewhere.test/d/), [c](c.mdx) and [b](./b.md).",
+    ],
+)
+def test_few_mixed_or_other_links_tell_no_style(text, tmp_path):
+    write(tmp_path, "guide/index.md", "guide/b.md", "guide/c.mdx", "d.md")
+    (tmp_path / "guide" / "b.md").write_text(text)
+    assert urls(tmp_path) == urls(tmp_path, style="keep")
+
+
 MKDOCS = "site_name: x\nplugins: [search]\nmarkdown_extensions:\n  - emoji: !!python/name:material.emoji\n"
 
 

@@ -29,7 +29,7 @@ from pipelines.indexing.reading.formats import asciidoc
 from pipelines.indexing.reading.formats.components import shown_words, without_components
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.marked_lines import shown_code
-from pipelines.indexing.reading.formats.mdx import mdx
+from pipelines.indexing.reading.formats.mdx import is_mdx, mdx
 from pipelines.indexing.reading.formats.myst import myst
 from pipelines.indexing.reading.formats.python_markdown import boxes, python_markdown
 from pipelines.indexing.reading.formats.slugs import docutils_slug, jupyter_slug, python_markdown_slug, slug, vue_slug
@@ -113,8 +113,11 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
 
 
 def dialect_of(page: Page) -> Dialect:
-    """Return the dialect of a page or notebook."""
-    return DIALECTS.get(formats.format_of_page(page) or formats.MARKDOWN, DIALECTS[formats.MARKDOWN])
+    """Return the dialect of a page or notebook. Markdown with components of JSX is MDX, whatever its name."""
+    entry = formats.format_of_page(page) or formats.MARKDOWN
+    if entry is formats.MARKDOWN and is_mdx(text_of_page(page)):
+        entry = formats.MDX
+    return DIALECTS.get(entry, DIALECTS[formats.MARKDOWN])
 
 
 def read_markdown(page: Page) -> Document:

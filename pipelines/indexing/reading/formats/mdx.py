@@ -22,10 +22,16 @@ from pipelines.indexing.reading.formats.rules import (
     read_rest,
     with_targets,
 )
+from pipelines.indexing.reading.verbatim import matches_outside_code
 
 _MODULE = re.compile(
     r"(?:import\s++(?:[\"'{*]|[\w$]++(?:\s*+,|\s++from\b))|export\s++(?:default|const|let|var|function|class|async|\{|\*))"
 )
+# What only MDX has: the import of a component, whose name has a capital letter, and an attribute in braces.
+_IMPORT = re.compile(
+    r"^import[ \t]+(?:[\w$]+[ \t]*,[ \t]*)?\{?[ \t]*([A-Z][\w$]*)[^\n\"']*\bfrom[ \t]+[\"'][^\"'\n]+[\"']", re.MULTILINE
+)
+_BRACES = re.compile(r"<[A-Z][\w.]*\s[^<>{}]*=\{(?!\{)")  # `={{ … }}` may be of a template
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|(?=>))")
 _COMMENT_ID = re.compile(r"\{/\*\s*(#[\w:.-]+)\s*\*/\}")
 _TEXT = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|`([^`$]*)`)\s*""", re.DOTALL)
@@ -66,6 +72,12 @@ def mdx(parser: MarkdownIt) -> None:
     parser.block.ruler.at("paragraph", _paragraph)
     parser.inline.ruler.before("html_inline", "element", _inline)
     with_targets(parser, _target)
+
+
+def is_mdx(text: str) -> bool:
+    """Return whether Markdown has components of JSX outside its code, so its generator reads it as MDX."""
+    imported = {f"<{found[1]}" for found in matches_outside_code(_IMPORT, text)}
+    return any(name in text for name in imported) or bool(matches_outside_code(_BRACES, text))
 
 
 def _target(text: str, start: int, end: int) -> tuple[str, int] | None:
