@@ -42,8 +42,8 @@ def shown_of(attributes: Mapping[str, str]) -> str:
     return " ".join([*named, *filter(_is_phrase, others)])
 
 
-def records_in(attributes: str) -> list[str]:
-    """Return the readable text of each JavaScript object in an attribute string: `items={[{ title: "A" }]}`."""
+def records_in(attributes: str) -> list[dict[str, str]]:
+    """Return the string properties of each JavaScript object in an attribute string: `items={[{ title: "A" }]}`."""
     found: list[dict[str, str]] = []
     around: list[dict[str, str]] = []  # the open objects
     for part in _PART.finditer(attributes) if "{" in attributes else ():
@@ -54,7 +54,7 @@ def records_in(attributes: str) -> list[str]:
             around.pop()
         elif part["name"] and around:
             around[-1][part["name"]] = " ".join(re.sub(r"\\(.)", r"\1", part["value"][1:-1]).split())
-    return list(filter(None, map(shown_of, found)))
+    return found
 
 
 def _is_phrase(value: str) -> bool:
@@ -64,4 +64,11 @@ def _is_phrase(value: str) -> bool:
 
 def without_components(html: str) -> str:
     """Return HTML with the tags of components replaced by their readable text."""
-    return _COMPONENT.sub(lambda tag: escape(shown_words(tag[1] or ""), quote=False), html)
+    return _COMPONENT.sub(_words_of_tag, html)
+
+
+def _words_of_tag(tag: re.Match[str]) -> str:
+    """Return the readable text of a component's tag, apart from the words next to it."""
+    words, text = escape(shown_words(tag[1] or ""), quote=False), tag.string
+    before = " " if words and text[tag.start() - 1 : tag.start()].isalnum() else ""
+    return f"{before}{words} " if words and text[tag.end() : tag.end() + 1].isalnum() else before + words

@@ -45,6 +45,8 @@ _INLINE = frozenset(
 # Characters; keeps the scan linear. The largest expression in real documentation has 2,000.
 _MAX_EXPRESSION = 20_000
 _DEEP = 3  # columns of indentation beyond which markdown-it does not look for the end of a paragraph
+_VALUE = re.compile(r"(?<=[\s\"'])value=[\"']([^\"'\n]*)[\"']")
+_LABELS, _VALUES = "mdx: labels by value", "mdx: a text, and the values of its tags"  # keys in `env`
 _FAILED = "mdx: a text, and the place in it up to which no brace is closed"  # key in `env`
 _TICK = re.compile(r"(?<!\\)`")  # begins or ends a template literal
 _SIGNS = re.compile(r"\\.|[{}\"'`]|/\*", re.DOTALL)  # an escaped sign is none
@@ -208,7 +210,8 @@ def _element(state: StateBlock | StateInline, place: int, limit: int) -> _Piece 
     name, said = tag["name"], state.src[tag.end() : end - 1]
     attributes = attributes_of(said)
     if not name[:1].islower() or "." in name:
-        words, records = shown_of(attributes), records_in(said)
+        labels, records = _labels(state, said)
+        words = shown_of(attributes) or labels.get(attributes.get("value", ""), "")
         items = "".join(f"<li>{escape(record, quote=False)}</li>" for record in records)
         html = f"<p>{escape(words, quote=False)}</p><ul>{items}</ul>" if records else ""
         return _Piece(end, words, html, apart=bool(html), component=True)
@@ -216,6 +219,29 @@ def _element(state: StateBlock | StateInline, place: int, limit: int) -> _Piece 
     closing = f"</{name}>" if said.endswith("/") and name not in _VOID else ""
     html = f"<{tag['close']}{name}{kept}>{closing}"
     return _Piece(end, "", html, "" if tag["close"] else name, name not in _INLINE)
+
+
+def _labels(state: StateBlock | StateInline, said: str) -> tuple[dict[str, str], list[str]]:
+    """Return the labels by value of all objects in tags so far, and the text of the other objects in this tag.
+
+    `<Tabs values={[{ label: "npm", value: "n" }]}>` names the tab `<TabItem value="n">` of the same text.
+    """
+    labels, records = state.env.setdefault(_LABELS, {}), list[str]()
+    for record in records_in(said):
+        if "label" in record and record.get("value") in _values(state):
+            labels[record["value"]] = record["label"]
+        else:
+            records += filter(None, [shown_of(record)])
+    return labels, records
+
+
+def _values(state: StateBlock | StateInline) -> frozenset[str]:
+    """Return the values in the attributes `value` of a text's tags."""
+    text, values = state.env.get(_VALUES, (None, frozenset()))
+    if text is not state.src:
+        values = frozenset(found[1] for found in _VALUE.finditer(state.src))
+        state.env[_VALUES] = state.src, values
+    return values
 
 
 def _end_of_tag(state: StateBlock | StateInline, place: int, limit: int) -> int:
