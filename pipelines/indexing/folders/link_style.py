@@ -15,7 +15,8 @@ from pipelines.indexing.reading.sources import UrlStyle
 # The links of three pages may not be a coincidence, and old links may have another end than today's.
 LEAST_PAGES = 3
 LEAST_SHARE = 2 / 3
-_TARGET = re.compile(rb"(?:\]\(|\bhref=[\"'])<?((?:https?:/)?/[^\s<>()\"'#?{}]+)")
+_TARGET = re.compile(rb"(?:\]\(|\bhref=[\"'])<?((?:https?:/)?/[^\s<>()\"'#?]+)")
+_PLACEHOLDER = re.compile(r"\{.*\}")
 _INDEXES = ("index", "_index", "readme")
 
 
@@ -38,9 +39,14 @@ def style_of_links(bodies: Iterable[bytes], paths: Collection[str], base_url: st
 
 
 def _below(target: str, base_url: str) -> str:
-    """Return the path of a link below the base URL, "" if it leads elsewhere."""
-    start = base_url if "://" in target else urlsplit(base_url).path
-    return unquote(target[len(start) :]) if target.startswith(start) else ""
+    """Return the path of a link below the base URL, "" if it leads elsewhere.
+
+    A part of the link in braces, such as `/docs/{{version}}/install`, is filled in when the site is built.
+    """
+    start = (base_url if "://" in target else urlsplit(base_url).path).split("/")[:-1]
+    parts = target.split("/")
+    same = (part == own or _PLACEHOLDER.fullmatch(part) for part, own in zip(parts, start, strict=False))
+    return unquote("/".join(parts[len(start) :])) if all(same) else ""
 
 
 def _ending(path: str) -> tuple[str, UrlStyle]:

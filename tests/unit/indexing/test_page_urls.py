@@ -63,6 +63,15 @@ def test_links_between_pages_tell_the_style_of_an_unknown_site(style, tmp_path):
     assert urls(tmp_path) == {"docs/index.md": BASE}
 
 
+def test_link_with_a_placeholder_in_the_base_url_tells_a_style(tmp_path):
+    write(tmp_path, "index.md", "a.md", "b.md", "c.md")
+    links = "[a](/docs/{{version}}/a), [b](https://d.test/docs/{v}/b#s), [c](/docs/12.x/c)"
+    (tmp_path / "index.md").write_text(links)
+    base = f"{BASE}docs/12.x/"
+    assert urls(tmp_path, base)["a.md"] == f"{base}a"
+    assert urls(tmp_path, f"{BASE}manual/")["a.md"] == f"{BASE}manual/a.md"
+
+
 @pytest.mark.parametrize(
     "text",
     [
