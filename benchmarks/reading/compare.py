@@ -145,15 +145,7 @@ def _words(lines: Iterable[tuple[str, bool]]) -> _Words:
 
 def _compare_words(shown: _Words, read: _Words) -> Comparison:
     theirs, ours = shown.texts, read.texts
-    lost: list[tuple[int, int]] = []
-    added: list[tuple[int, int]] = []
-    spaced = 0
-    for kind, start, end, begin, stop in LCSseq.opcodes(theirs, ours):
-        if kind == "equal":
-            continue
-        lost.append((start, end))
-        added.append((begin, stop))
-    lost, added, spaced = _without_same_letters(theirs, ours, _joined(lost, added))
+    lost, added, spaced = _without_same_letters(theirs, ours, _gaps(theirs, ours))
     moved = _moved(theirs, ours, lost, added)
     missing = [place for start, end in lost for place in range(start, end) if not shown.optional[place]]
     gone = [place for place in missing if place not in moved[0]]
@@ -170,14 +162,29 @@ def _compare_words(shown: _Words, read: _Words) -> Comparison:
     )
 
 
-def _joined(lost: list[tuple[int, int]], added: list[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
-    """Return the gaps of an alignment, with adjacent ones merged."""
+def _gaps(theirs: list[str], ours: list[str]) -> list[tuple[int, int, int, int]]:
+    """Return the unmatched parts of an alignment: start and end in `theirs`, start and end in `ours`.
+
+    If a word could match at two places, it matches at the later one: the words of a heading, which are optional, come
+    before the same words in the text.
+    """
+    places = [-1] * len(ours)  # of the matched words in `theirs`
+    for kind, start, end, begin, stop in LCSseq.opcodes(theirs, ours):
+        if kind == "equal":
+            places[begin:stop] = range(start, end)
+    before = len(ours)
+    for place in range(len(ours) - 1, -1, -1):
+        before = min(before, place - 1)
+        while before >= 0 and places[before] < 0:
+            before -= 1
+        if places[place] < 0 <= before and ours[before] == ours[place]:
+            places[place], places[before] = places[before], -1
     gaps: list[tuple[int, int, int, int]] = []
-    for (start, end), (begin, stop) in zip(lost, added, strict=True):
-        if gaps and gaps[-1][1] == start and gaps[-1][3] == begin:
-            gaps[-1] = (gaps[-1][0], end, gaps[-1][2], stop)
-        else:
+    start = begin = 0
+    for stop, end in [*((here, there) for here, there in enumerate(places) if there >= 0), (len(ours), len(theirs))]:
+        if start < end or begin < stop:
             gaps.append((start, end, begin, stop))
+        start, begin = end + 1, stop + 1
     return gaps
 
 

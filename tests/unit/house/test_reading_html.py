@@ -61,6 +61,12 @@ def test_optional_words_are_neither_missing_nor_extra():
     assert compare(shown, named).precision == Share(2, 2)
 
 
+def test_heading_before_its_signature_does_not_take_the_words_of_the_signature():
+    shown = lines("procedure (write-char char [out])", "Writes it.")
+    ours = Read([("write-char", True), ("(write-char char [out])", False), ("Writes it.", False)])
+    assert compare(shown, ours).extra == []
+
+
 def test_joined_superscript_is_a_different_number():
     shown = Shown([("up to 2^32 rows", False)], raised=[("2", "32")])
     assert compare(shown, read_text("up to 232 rows")).raised == Share(0, 1)
