@@ -61,7 +61,7 @@ def test_optional_words_are_neither_missing_nor_extra():
     assert compare(shown, named).precision == Share(2, 2)
 
 
-def test_heading_before_its_signature_does_not_take_the_words_of_the_signature():
+def test_heading_does_not_take_the_words_of_the_signature_below_it():
     shown = lines("procedure (write-char char [out])", "Writes it.")
     ours = Read([("write-char", True), ("(write-char char [out])", False), ("Writes it.", False)])
     assert compare(shown, ours).extra == []

@@ -79,6 +79,9 @@ def test_template_tags_are_removed_except_in_code():
     [
         ("+++\ntitle = 'Own'\nweight = 3\n+++\nWords.", "Words."),
         ("{% highlight ruby linenos %}\n# a\n  b\n{% endhighlight %}", "# a\n  b"),
+        ("{% codeblock lang:js %}\n# a\n  b\n{% endcodeblock %}", "# a\n  b"),
+        ('{{< code file="a.toml" lang="toml" >}}\n# a\n  b\n{{< /code >}}', "# a\n  b"),
+        ('{% code title="a.js" %}\n```js\n# a\n  b\n```\n{% endcode %}', "a.js\n\n# a\n  b"),
         ("```liquid\n{% highlight a %}\nb\n{% endhighlight %}\n```", "{% highlight a %}\nb\n{% endhighlight %}"),
         ('{{< highlight go "a=1" >}}\n# a\n  b\n{{< /highlight >}}', "# a\n  b"),
         (

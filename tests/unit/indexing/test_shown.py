@@ -29,6 +29,8 @@ def text(body: str) -> str:
         ("see it<a href='#n'><sup>4</sup></a>.", "see it [4]."),
         ("see it<sup class='footnote'>[a]</sup>.", "see it [a]."),
         ("<a href='#pop'>pop: Object<sup>?</sup></a>", "pop: Object?"),
+        ("see it<sup class='fn'>7<span class='fn-text'>Not on Windows.</span></sup>.", "see it [7: Not on Windows.]."),
+        ("it<sup>a<i>Since 2.0 in all of them.</i></sup> is", "it [a: Since 2.0 in all of them.] is"),
     ],
 )
 def test_raised_number_is_an_exponent_but_a_footnote_mark_is_not(html, shown):
@@ -102,6 +104,20 @@ def test_question_on_a_button_comes_before_its_answer():
 )
 def test_cell_contains_the_meaning_of_its_icon(cell, shown):
     assert text(f"<table><tr><th>A<th>B<tr><td>x<td>{cell}</table>") == f"x | {shown}"
+
+
+@pytest.mark.parametrize(
+    ("item", "shown"),
+    [
+        ("<li data-inline-task-id='1' class='checked'><span>Test it</span>", "- [x] Test it"),
+        ("<li data-inline-task-id='2'><span>Test it</span>", "- [ ] Test it"),
+        ("<li data-checked='true'><p>Test it</p>", "- [x] Test it"),
+        ("<li role='checkbox' aria-checked='false'>Test it", "- [ ] Test it"),
+        ("<li><input type='checkbox' class='task-list-item-checkbox' checked> Test it", "- [x] Test it"),
+    ],
+)
+def test_task_of_a_list_says_whether_it_is_done(item, shown):
+    assert text(f"<ul>{item}</ul>") == shown
 
 
 def test_ligature_words_of_an_icon_font_are_removed():

@@ -47,10 +47,11 @@ _SHOWN_ITSELF = re.compile(r"(\{\{[<%])/\*([^{\n]*?)\*/([>%]\}\})")
 _TAB = re.compile(r"\{\{[<%]\s*tab\s+(?:(?:tab)?[nN]ame=)?\"([^\"\n]+)\"")
 _TERM = re.compile(r"\b\w*term\w*=[\"']([\w -]+)[\"']")
 _IN_LINE = re.compile(r"\b(?:text|\w*term\w*)=")  # a tag that is part of a sentence, even at the beginning of a line
-_LANGUAGE = re.compile(r"[{<%\s-]*highlight\s+\"?([\w+#-]+)")
+_LANGUAGE = re.compile(r"[{<%\s-]*highlight\s+\"?([\w+#-]+)|.*?\blang(?:uage)?[:=][\"']?([\w+#-]+)")
+_CODE = ("highlight", "codeblock", "code")  # names of tags around a listing
 _ENDS = {
     name: re.compile(rf"\{{(?:%-?|\{{[<%])\s*(?:end|/\s*){name}\b[^%>\n]*[%>]\}}{{1,2}}")
-    for name in ("highlight", "comment")
+    for name in (*_CODE, "comment")
 }
 # The tags around text that Liquid leaves unchanged. A tag on its own line is removed with the line.
 _RAW = re.compile(r"^[ \t]*\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}[ \t]*\n|\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}", re.MULTILINE)
@@ -126,24 +127,35 @@ def _block_tag(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         ending = _ending_of(state, tag, limit)
         push_paragraph(state, "" if ending else _words_of(tag[0]), start)
         place = ending.end() if ending else tag.end()
-        if ending and (language := _LANGUAGE.match(tag[0])):
-            _push_code(state, language[1], tag.end(), ending.start())
+        if ending and _name_of(tag) in _CODE:
+            language = _LANGUAGE.match(tag[0])
+            _push_code(state, (language[1] or language[2]) if language else "", tag.end(), ending.start())
         tag = _TAG.match(state.src, state.skipSpaces(place), limit)
     read_rest(state, place, line_at(state, place, start), end)
     return True
 
 
 def _ending_of(state: StateBlock | StateInline, tag: re.Match[str], limit: int) -> re.Match[str] | None:
-    """Return the tag that ends a comment or a listing. A text without further end tags is searched only once."""
-    opened = _NAME.match(tag[0])
-    name = opened[1] if opened and "/" not in opened[0] else ""
+    """Return the tag that ends a comment or a listing. A text without further end tags is searched only once.
+
+    A tag around a fenced listing only decorates it.
+    """
+    name = _name_of(tag)
     failed = state.env.setdefault(_FAILED, {})
     if name not in _ENDS or failed.get(name) is state.src:
         return None
     found = _ENDS[name].search(state.src, tag.end(), limit)
     if found is None:
         failed[name] = state.src
+    elif "```" in state.src[tag.end() : found.start()]:
+        return None
     return found
+
+
+def _name_of(tag: re.Match[str]) -> str:
+    """Return the name of an opening tag, "" for another tag."""
+    opened = _NAME.match(tag[0])
+    return opened[1] if opened and "/" not in opened[0] else ""
 
 
 def _push_code(state: StateBlock, language: str, start: int, end: int) -> None:

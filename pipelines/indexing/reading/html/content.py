@@ -193,7 +193,8 @@ def _is_sign(link: Element, href: str) -> bool:
 
 
 def _lend_id(link: Element, anchor: str) -> None:
-    for holder in (link.getparent(), link.getprevious(), link.getnext()):
+    around = next(link.iterancestors(*HEADINGS), None)
+    for holder in (around, link.getprevious(), link.getnext()):
         if holder is not None and holder.tag in HEADINGS and not holder.get("id"):
             holder.set("id", anchor)
             return

@@ -216,12 +216,19 @@ def _parts_of(element: Element) -> list[str]:
 
 
 def _show_boxes(main: Element) -> None:
-    """Show whether a check box in a list or table is checked; form fields are not shown."""
+    """Show whether a check box in a list or table is checked, or a task is done; form fields are not shown."""
+    for item in main.iter("li"):
+        state = item.get("aria-checked") or item.get("data-checked")
+        if item.get("data-inline-task-id"):
+            state = "true" if "checked" in _classes(item) else "false"
+        if state in ("true", "false"):
+            first = item[0] if len(item) and item[0].tag == "p" and not (item.text or "").strip() else item
+            first.text = f"{'[x]' if state == 'true' else '[ ]'} {(first.text or '').lstrip()}"
     for box in main.iter("input"):
         if (
             box.get("type") == "checkbox"
             and next(box.iterancestors("li", "td"), None) is not None
-            and (box.get("disabled") is not None)
+            and (box.get("disabled") is not None or not _NAMES["tasks"].isdisjoint(_classes(box)))
         ):
             box.tag, box.text = "span", "[x]" if box.get("checked") is not None else "[ ]"
             box.tail = f" {(box.tail or '').lstrip()}"
@@ -293,7 +300,10 @@ def _show_scripts(main: Element) -> None:
     for element in list(main.iter("sup", "sub")):
         text = _text(element).strip()
         before = _text_before(element)
-        if element.tag == "sup" and _is_note(element):
+        if element.tag == "sup" and (note := _note_inside(element)) is not None:
+            element.text = f" [{' '.join((element.text or '').split())}: {' '.join(_text(note).split())}]"
+            element.tag, element[:] = "span", []
+        elif element.tag == "sup" and _is_note(element):
             element.text, element[:] = (f" [{' '.join(text.split()).strip('[]')}]" if text else ""), []
         elif not text or len(text) > _SHORT or not (before[-1:].isalnum() or before[-1:] in ")]}"):
             continue
@@ -304,6 +314,13 @@ def _show_scripts(main: Element) -> None:
     for pre in main.iter("pre"):  # listings have no styles
         for script in pre.iter(RAISED, LOWERED):
             script.text, script[:] = styled(_text(script), STYLES[script.tag]), []
+
+
+def _note_inside(element: Element) -> Element | None:
+    """Return the text of a footnote that is inside its mark, and shown when a reader points at the mark."""
+    if not (element.text or "").strip() or len(element) != 1 or (element[0].tail or "").strip():
+        return None
+    return element[0] if len(_text(element[0]).strip()) > _SHORT else None
 
 
 def _is_note(element: Element) -> bool:
