@@ -117,7 +117,7 @@ def test_box_of_every_dialect_is_a_note(kind, text):
         (MYST, "```{math}\n:label: x\na_1 * b_1 * c\n```", "$$a_1 * b_1 * c$$"),
         (MYST, "```{figure} a.png\n:alt: An image\n\nCaption.\n```", "An image\n\nCaption."),
         (MYST, "```{list-table}\nWords.\n```", "Words."),
-        (MYST, "{func}`~a.b`, {file}`c/{d}` and {pep}`8`", "b(), c/d and 8"),
+        (MYST, "{func}`~a.b`, {file}`c/{d}` and {pep}`8`", "b(), c/d and PEP 8"),
         (MYST, "{octicon}`plug;1em` Words\n+++\nMore.", "Words\n\nMore."),
         (VUE, "[a]({{ b }}) and [c]({{ d | e }}/f).", "a and c."),
     ],

@@ -36,6 +36,19 @@ def test_sections_have_the_anchors_of_sphinx():
     assert "orphan" not in words(document)
 
 
+def test_numbered_documents_are_named_and_linked_like_in_sphinx():
+    document = read(
+        ":rfc:`9103`, :rfc:`9103#section-9.3`, :rfc:`the\nauthentication <9103#section-9.3>`, :pep:`8`, :cve:`2024-1`, "
+        ":rfc:`unknown`.\n"
+    )
+    assert words(document) == ("RFC 9103, RFC 9103 Section 9.3, the authentication, PEP 8, CVE 2024-1, RFC unknown.")
+    targets = [
+        span.target for paragraph in leaves_of(document.sections[0].content) for span in paragraph.spans if span.target
+    ]
+    rfc = "https://datatracker.ietf.org/doc/html/rfc9103.html"
+    assert targets[:4] == [rfc, f"{rfc}#section-9.3", f"{rfc}#section-9.3", "https://peps.python.org/pep-0008/"]
+
+
 def test_objects_keep_their_signatures_and_texts_in_their_section():
     document = read(
         "json\n====\n\n.. module:: json\n   :synopsis: Of JSON.\n\n.. function:: dump(obj, fp)\n\n   Writes.\n\n"

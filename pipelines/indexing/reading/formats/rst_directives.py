@@ -13,10 +13,12 @@ from docutils.utils import unescape
 
 from pipelines.indexing.reading.formats.sphinx_markup import (
     OWN_DIRECTIVES,
+    SERIES,
     box_title,
     change_note,
     directive_kind,
     role_title,
+    series_link,
     shown_role,
 )
 
@@ -91,6 +93,8 @@ def read_role(
     if name.lower().rpartition(":")[2] == "ref" and role_title(words.strip()) is None:
         return [nodes.inline("", words.strip(), **{LABEL: words.strip().lstrip("!")})], []
     shown, is_code = shown_role(name, words)
+    if url := series_link(name, words):
+        return [nodes.reference("", shown, refuri=url)], []
     return [nodes.literal("", shown) if is_code else nodes.inline("", shown)], []
 
 
@@ -105,7 +109,8 @@ def understand_all() -> Iterator[None]:
         return (_lenient(found) if found else AnyDirective), []
 
     def find_role(role_name: str, language_module: Any, lineno: int, reporter: Any) -> tuple[Any, list[Any]]:
-        return own_role(role_name, language_module, lineno, reporter)[0] or read_role, []
+        own = None if role_name.lower() in SERIES else own_role(role_name, language_module, lineno, reporter)[0]
+        return own or read_role, []
 
     directives.directive, roles.role = find_directive, find_role
     try:

@@ -12,12 +12,13 @@ _NAMES, _TABLE = read_names(__name__), read_table(__name__)
 _CHANGES: dict[str, str] = _TABLE["changes"]
 _BOXES: dict[str, str] = {**{name: name.capitalize() for name in _NAMES["admonitions"]}, **_TABLE["boxes"]}
 # Docutils knows some of these names, but shows them in another way.
+SERIES: dict[str, str] = _TABLE["series"]
 OWN_DIRECTIVES = frozenset((*_CHANGES, *_TABLE["boxes"])).union(
     *(_NAMES[kind] for kind in ("silent", "code", "objects", "untitled"))
 )
 DirectiveKind = Literal["silent", "code", "change", "box", "object", "untitled", "titled"]
 
-_TITLED = re.compile(r"(?P<title>.*?\S)\s*+<[^<>]++>", re.DOTALL)
+_TITLED = re.compile(r"(?P<title>.*?\S)\s*+<(?P<target>[^<>]++)>", re.DOTALL)
 
 
 def directive_kind(name: str, argument: str) -> DirectiveKind:
@@ -61,6 +62,23 @@ def role_title(text: str) -> str | None:
     return titled["title"] if titled else None
 
 
+def series_name(role: str, target: str) -> str:
+    """Return how Sphinx shows a numbered document: `rfc` and `9103#section-9.3` are "RFC 9103 Section 9.3"."""
+    number, _, anchor = target.partition("#")
+    kind, _, part = anchor.partition("-")
+    where = f" {kind.title()} {part}" if role == "rfc" and kind in ("appendix", "page", "section") else ""
+    return f"{role.upper()} {number}{where}".rstrip()
+
+
+def series_link(name: str, text: str) -> str:
+    """Return the URL of a numbered document to which Sphinx links the role, "" for another role."""
+    titled = _TITLED.fullmatch(text)
+    number, sign, anchor = (titled["target"] if titled else text).strip().lstrip("!").partition("#")
+    url = SERIES.get(name.lower(), "")
+    known = url and number.replace("-", "").isdecimal()
+    return url.format(number) + sign + anchor if known else ""
+
+
 def shown_role(name: str, text: str) -> tuple[str, bool]:
     """Return the words of a role and whether they are code: its title, or else its target as the page shows it."""
     role, words = name.lower().rpartition(":")[2], text.strip().lstrip("!")
@@ -68,6 +86,8 @@ def shown_role(name: str, text: str) -> tuple[str, bool]:
     shown = words if title is None else title
     if role in _NAMES["icons"]:
         return "", False
+    if role in SERIES:
+        return (series_name(role, words) if title is None else title), False
     if role in _NAMES["prose"]:
         return shown.replace("-->", "→"), False
     if role in ("samp", "file"):
