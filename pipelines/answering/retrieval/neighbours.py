@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import chain, groupby, zip_longest
+from itertools import chain, groupby, takewhile, zip_longest
 from math import log
 from operator import attrgetter
 
@@ -19,6 +19,7 @@ from pipelines.records import Hit
 
 OMITTED = "…"  # the line of a chunk that separates repeated text of the previous chunk from new text
 FENCE = "```"
+LEAST_CUT = 400  # characters; only a listing that is longer than a chunk is cut, and no model reads less than this
 # Least share of the question's words, rarer ones counting more, in a section that no search found. Chosen on 36
 # questions to two sites: benchmarks/results/readers-own-words.md.
 LEAST_SHARE = 0.2
@@ -122,6 +123,8 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
             return "\n".join([text.rstrip(), *([""] if _is_paragraph(first) else []), first, *rest[1:]])
         if last.strip(MARKS).startswith(FENCE):  # the code continues in place of its closing fence
             return "\n".join([before, *rest])
+    if _cut_listing(text, following):
+        return "\n".join([text.rstrip().rpartition("\n")[0], *following.split("\n")[1:]])
     ending = _WORD.findall(text)[-overlap:] if overlap > 0 else []
     words = list(_WORD.finditer(following))[: len(ending)]
     beginning = [word[0] for word in words]
@@ -129,6 +132,22 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
         if ending[-length:] == beginning[:length]:
             return text.rstrip() + following[words[length - 1].end() :]
     return f"{text}\n\n{_go_on(following)}"
+
+
+def _cut_listing(text: str, following: str) -> bool:
+    """Return whether `following` begins with the rest of the listing that ends `text`.
+
+    A chunk that begins within a listing, but in no scope of it, repeats no line. Its listing has the same language.
+    """
+    lines, rest = text.rstrip().split("\n"), _go_on(following).split("\n")
+    if not (lines[-1].strip(MARKS) == FENCE and rest[0].strip(MARKS).startswith(FENCE)):
+        return False
+    size = sum(map(len, takewhile(lambda line: line.strip(MARKS) != FENCE, rest[1:])))
+    for line in reversed(lines[:-1]):
+        if line.strip(MARKS).startswith(FENCE):
+            return line == rest[0] and size >= LEAST_CUT
+        size += len(line)
+    return False
 
 
 def _go_on(following: str) -> str:

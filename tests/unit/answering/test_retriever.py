@@ -552,6 +552,8 @@ def test_last_neighbor_is_followed_only_by_the_rest_of_its_code() -> None:
     assert with_neighbours(hit, [hit, more], 0, 0).passage == hit.text
 
 
+LINES = "\n".join(f"echo {number}" for number in range(40))
+IN_LIST = LINES.replace("\n", "\n    ")
 HEAD = "| name | size |\n| --- | --- |\n"
 
 
@@ -565,6 +567,13 @@ HEAD = "| name | size |\n| --- | --- |\n"
     # Lines repeated by a chunk: of code, of a table's header, of a list's introduction.
     ("It:\n\n```py\ndef f():\n    a()\n```", "It:\n\n```py\ndef f():\n…\n    b()\n```\n\nEnd.", 0,
      "It:\n\n```py\ndef f():\n    a()\n    b()\n```\n\nEnd."),
+    # A listing that is cut between its outermost lines; short ones are two listings.
+    (f"```sh\n{LINES}\n```", f"```sh\n{LINES}\n```\n\nEnd.", 0, f"```sh\n{LINES}\n{LINES}\n```\n\nEnd."),
+    (f"```sh\n{LINES}\n```", f"```py\n{LINES}\n```", 0, f"```sh\n{LINES}\n```\n\n```py\n{LINES}\n```"),
+    ("```sh\na\n```", "```sh\nb\n```", 0, "```sh\na\n```\n\n```sh\nb\n```"),
+    (f"1. Do:\n\n    ```sh\n    {IN_LIST}\n    ```", f"-   ```sh\n    {IN_LIST}\n    ```\n\n2. Go", 0,
+     f"1. Do:\n\n    ```sh\n    {IN_LIST}\n    {IN_LIST}\n    ```\n\n2. Go"),
+    (f"- ```sh\n  {LINES}\n  ```", f"```sh\n{LINES}\n```", 0, f"- ```sh\n  {LINES}\n  ```\n\n```sh\n{LINES}\n```"),
     (f"{HEAD}| a | 1 |", f"{HEAD}| b | 2 |", 0, f"{HEAD}| a | 1 |\n| b | 2 |"),
     ("Two steps:\n\n- one", "Two steps:\\\n…\n\n- two", 0, "Two steps:\n\n- one\n\n- two"),
     ("- Two:\n    - one", "- Two:\\\n    …\n-   - two\n    - three", 0, "- Two:\n    - one\n    - two\n    - three"),
