@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from html import unescape
 from pathlib import Path
 
@@ -25,6 +25,7 @@ import bm25s
 
 from pipelines.lexical import LexicalIndex, terms
 from pipelines.records import Hit, Index, IndexSettings, digest
+from pipelines.store.lexical_archives import Piece
 
 DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" / "data"))
 UPSERTS, QUESTIONS, K = 200, 200, 50
@@ -63,6 +64,9 @@ class Chunks:
     @contextmanager
     def scan_chunks(self, index: int) -> Iterator[tuple[int, Iterator[Hit]]]:
         yield self.revision, iter(self.hits)
+
+    def lexical_pieces(self, index: int) -> AbstractContextManager[tuple[None, Iterator[Piece]]]:
+        return nullcontext((None, iter(())))
 
     def changes_since(self, index: int, revision: int) -> tuple[int, list[tuple[str, Hit | None]]]:
         start = (self.revision * UPSERTS) % len(self.hits)

@@ -13,11 +13,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Hit, Index, IndexSettings
+from pipelines.store.lexical_archives import Piece
 
 QUESTIONS = Path(__file__).parent / "questions" / "translated.jsonl"
 K = 5
@@ -33,6 +34,9 @@ class Chunks:
     @contextmanager
     def scan_chunks(self, index: int) -> Iterator[tuple[int, Iterator[Hit]]]:
         yield 1, iter(self.hits)
+
+    def lexical_pieces(self, index: int) -> AbstractContextManager[tuple[None, Iterator[Piece]]]:
+        return nullcontext((None, iter(())))
 
     def changes_since(self, index: int, revision: int) -> tuple[int, list[tuple[str, Hit | None]]]:
         return 1, []

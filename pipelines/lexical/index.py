@@ -1,7 +1,7 @@
 """Keeps the BM25 folder of one node: memory-mapped, following the revisions of an index.
 
-The folder is derived only from the store: if it is missing, incomplete or another index's, it is rebuilt. The process
-with the folder's lock writes; all others reload.
+The folder is derived only from the store: if it is missing, incomplete or another index's, it is unpacked from the
+archive there or rebuilt. The process with the folder's lock writes; all others reload.
 """
 
 import fcntl
@@ -18,12 +18,13 @@ from urllib.parse import urlsplit
 
 import tantivy
 
+from pipelines.lexical import archive
 from pipelines.lexical.documents import BOOSTS, WORDS, Marker, commit, make_document, make_schema, read_marker
 from pipelines.lexical.query import QueryBuilder
 from pipelines.lexical.spelling import Vocabulary, correct
 from pipelines.lexical.terms import analyzer, stemmed_language, word_analyzer
 from pipelines.records import Filters, Index, digest
-from pipelines.store import ChangesPruned, Store
+from pipelines.store import ChangesPruned, NoSuchIndex, Store, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -141,11 +142,26 @@ class LexicalIndex:
                 raise LexicalNotBuilt(self._folder)
             return self._view.marker.revision
 
-    def forget(self) -> None:
-        """Delete the folder, because it does not match the store. The next sync rebuilds it."""
+    def keep_archive(self, store: Store, index: Index) -> None:
+        """Store the folder for other machines, unless the store has a recent archive. Failures are logged."""
+        try:
+            if self.revision is None or not archive.needs_archive(store, index.id, self.revision):
+                return
+            with self._mutex, self._locked_folder() as folder:
+                self._reload(index.id)
+                if (revision := self.revision) is None:
+                    return
+                frozen = archive.freeze(folder)
+            archive.pack(store, index.id, revision, frozen)
+        except (StoreUnavailable, NoSuchIndex, OSError) as error:
+            log.info("BM25 of index %d is not stored for other machines: %s", index.id, error)
+
+    def forget(self, store: Store, index: Index) -> None:
+        """Delete the folder and its archive, because they do not match the store. The next sync rebuilds the folder."""
         with self._mutex, self._locked_folder() as folder:
             self._view = self._index = None
             shutil.rmtree(folder, ignore_errors=True)
+            store.drop_lexical_archive(index.id)
 
     # -- reading
 
@@ -190,8 +206,20 @@ class LexicalIndex:
             yield self._folder
 
     def _write(self, store: Store, index_id: int, folder: Path) -> None:
+        if self._view is None:
+            self._unpack(store, index_id, folder)
         if self._view is None or not self._replay(store, index_id, self._view.marker.revision):
             self._build(store, index_id, folder)
+
+    def _unpack(self, store: Store, index_id: int, folder: Path) -> None:
+        """Open the archive of the index; leave it only if it is at the revision that it was stored with."""
+        revision = archive.unpack(store, index_id, folder)
+        if revision is not None:
+            self._index = None
+            self._reload(index_id)
+            if self.revision != revision:
+                log.warning("BM25 of index %d is built: its archive is not one of revision %d", index_id, revision)
+                self._index = self._view = None
 
     def _replay(self, store: Store, index_id: int, revision: int) -> bool:
         """Apply the changes since `revision`; return False if that is not possible."""

@@ -45,6 +45,7 @@ from pipelines.store.keys import (
     TokenGrant,
     key_hash,
 )
+from pipelines.store.lexical_archives import LexicalArchive, LexicalArchives
 from pipelines.store.migrations.migrate import MigrationFailed, Schema
 from pipelines.store.migrations.owner import give_database
 from pipelines.store.page_states import READ_ATTEMPTS, Pages, PageToIndex
@@ -69,6 +70,6 @@ from pipelines.store.upkeep import Upkeep
 
 class Store(
     Schema, Catalog, Pages, Staging, Indexes, Outlines, Questions, Clicks, Keys, Evaluations, VerifiedAnswers,
-    ModelTrials, AskedQuestions, Upkeep, Announcements,
+    ModelTrials, AskedQuestions, Upkeep, Announcements, LexicalArchives,
 ):  # fmt: skip
     """One database with everything that Raydex stores. Its constructor is Database's."""

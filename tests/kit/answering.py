@@ -18,6 +18,7 @@ from pipelines.lexical import terms
 from pipelines.records import Filters, Hit, Index, IndexSettings, digest
 from pipelines.store import NoLiveIndex, NoSuchIndex, Place, StoreUnavailable
 from pipelines.store.indexes import ScoredChunk, SearchResult
+from tests.kit.archives import KeptArchives
 
 T = TypeVar("T")
 
@@ -81,7 +82,7 @@ class Alike:
         return np.ones((len(texts), 1), np.float32)
 
 
-class MemoryStore:
+class MemoryStore(KeptArchives):
     """Stores indexes in memory, with one live index per collection.
 
     `searches` counts searches, `looks` counts look-ups of the live index. `away` makes every call raise
@@ -89,6 +90,7 @@ class MemoryStore:
     """
 
     def __init__(self, *hits: Hit, collection: str = "docs") -> None:
+        super().__init__()
         self.indexes: dict[int, Index] = {}
         self.chunks: dict[int, list[Hit]] = {}
         self.live: dict[str, int] = {}

@@ -205,12 +205,12 @@ class LiveIndexes:
         """Wait up to `timeout` seconds until BM25 reaches the revision of `index`; a running build continues."""
         for _ in range(2):  # the first may join a sync that began before this revision
             if lexical.revision != index.revision:
-                sync = self._background.once(lexical, lambda: lexical.sync(self._store, index))
+                sync = self._background.once(lexical, lambda: self._sync(lexical, index))
                 sync.result(timeout)
 
-    def forget(self, lexical: LexicalIndex) -> None:
+    def forget(self, live: LiveIndex) -> None:
         """Drop a BM25 folder that does not match the store, in the background."""
-        self._background.once((lexical, "forget"), lexical.forget)
+        self._background.once((live.lexical, "forget"), lambda: live.lexical.forget(self._store, live.index))
 
     def _prepare(self, index: Index) -> LiveIndex:
         before = self._ready.get(index.collection)
@@ -226,9 +226,14 @@ class LiveIndexes:
         self._ready[index.collection] = live
         return live
 
+    def _sync(self, lexical: LexicalIndex, index: Index) -> None:
+        """Bring BM25 to the newest revision, and then store it for other machines in the background."""
+        lexical.sync(self._store, index)
+        self._background.once((lexical, "archive"), lambda: lexical.keep_archive(self._store, index))
+
     def _try_sync(self, live: LiveIndex) -> None:
         try:
-            live.lexical.sync(self._store, live.index)
+            self._sync(live.lexical, live.index)
         except Exception as error:
             log.warning("BM25 of index %d is not ready: %s", live.index.id, error)
 

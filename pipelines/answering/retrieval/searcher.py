@@ -265,7 +265,7 @@ class Searcher:
         missing = named - found.by_id.keys()
         if missing:
             trace.mark_degraded(BM25, f"{len(missing)} of {len(named)} chunks are not in the store")
-            self._indexes.forget(live.lexical)
+            self._indexes.forget(live)
 
 
 def place_prior(search: Search) -> Prior:

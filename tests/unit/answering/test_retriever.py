@@ -240,7 +240,7 @@ def test_folder_forgotten_during_a_search_loses_only_that_leg(make: Make, tmp_pa
     class Forgotten(LexicalIndex):
         def search(self, question: str, k: int) -> Matches:
             found = super().search(question, k)
-            self.forget()  # like another question that has noticed the foreign folder
+            self.forget(other, other.live_index("docs"))  # like another question that has noticed the foreign folder
             return found
 
     other = MemoryStore(make_hit("https://other.test/", "read_csv of another database"))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.archives import KeptArchives
 from kit.processes import full_disk
 
 from pipelines.lexical import LexicalIndex, LexicalNotBuilt, name_parts, other_words
@@ -22,10 +23,11 @@ def make_hit(chunk_id: str, text: str, title: str = "", url: str = "https://d.te
     return Hit(chunk_id, url, (), title, (), text, f"hash of {text}", 0.0, "none")
 
 
-class FakeChunks:
+class FakeChunks(KeptArchives):
     """Chunks with revisions and a change log, like the store's. Counts reads."""
 
     def __init__(self, hits: list[Hit]) -> None:
+        super().__init__()
         self.chunks = {hit.chunk_id: hit for hit in hits}
         self.revision, self.scans, self.pruned_below = 1, 0, 0
         self.log: list[tuple[int, str]] = []
@@ -295,7 +297,7 @@ def test_readers_see_writes_of_another_process(lexical: LexicalIndex, store: Fak
 
 def test_readers_follow_a_rebuilt_folder(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
     other = LexicalIndex(tmp_path / "7")
-    other.forget()
+    other.forget(store, store.index)
     index = store.publish(make_hit("new", "bundles"))
     other.sync(store, index)
     lexical.sync(store, index)
