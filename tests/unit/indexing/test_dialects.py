@@ -9,7 +9,7 @@ from pipelines.records import Page
 from tests.kit.sectioning import text_of
 
 TEMPLATE, MDX, MYST = "text/markdown", "text/mdx", "text/x-myst"
-PYTHON, VUE = "text/x-mkdocs", "text/x-vue-markdown"
+PYTHON, VUE, DOCUSAURUS, DOCSIFY = "text/x-mkdocs", "text/x-vue-markdown", "text/x-docusaurus", "text/x-docsify"
 
 
 def shown(text: str, kind: str) -> str:
@@ -32,6 +32,8 @@ CONSTRUCTS = [
     (PYTHON, '=== "A tab"'),
     (PYTHON, "!!! note"),
     (VUE, "{{ expression }}"),
+    (TEMPLATE, ":x:"),
+    (DOCSIFY, "!> A note"),
 ]
 
 
@@ -77,7 +79,8 @@ def test_box_is_read_inside_lists_quotations_and_boxes(kind, text):
     ("kind", "text"),
     [
         (MYST, ":::{note}\nWords.\n:::"), (MYST, "```{admonition} Note\nWords.\n```"), (PYTHON, "!!! note\n    Words."),
-        (VUE, "::: note\nWords.\n:::"), ("text/x-rst", ".. note:: Words."),
+        (VUE, "::: note\nWords.\n:::"), (DOCSIFY, "!> Words."), (DOCSIFY, "?> Words."),
+        ("text/x-rst", ".. note:: Words."),
     ],
 )  # fmt: skip
 def test_box_of_every_dialect_is_a_note(kind, text):
@@ -119,6 +122,11 @@ def test_box_of_every_dialect_is_a_note(kind, text):
         (MYST, "```{list-table}\nWords.\n```", "Words."),
         (MYST, "{func}`~a.b`, {file}`c/{d}` and {pep}`8`", "b(), c/d and PEP 8"),
         (MYST, "{octicon}`plug;1em` Words\n+++\nMore.", "Words\n\nMore."),
+        (MYST, "```{csv-table} Ports\n:header: Name, Port\n\n`web`, 80\n\"a, b\", 81\n```",
+         "Ports\nweb | 80\na, b | 81"),
+        (MYST, "```{csv-table}\n:delim: ;\nweb; **80**\n```", "web | 80"),
+        (DOCSIFY, "!> **Never** run it\ntwice.\n\nSo.", "Never run it twice.\n\nSo."),
+        (DOCSIFY, "Run it. ?> Or not.\n\n- ?> Here.", "Run it. ?> Or not.\n\n- Here."),
         (VUE, "[a]({{ b }}) and [c]({{ d | e }}/f).", "a and c."),
     ],
 )  # fmt: skip
@@ -148,6 +156,37 @@ def test_list_table_of_myst_is_a_table():
     assert isinstance(title, Paragraph) and plain(title.spans) == "Sizes"
     assert isinstance(table, Table), table
     assert [[plain(cell) for cell in row] for row in (table.head, *table.rows)] == [["Name", "Size"], ["a", "1"]]
+
+
+@pytest.mark.parametrize("kind", [TEMPLATE, PYTHON, VUE, DOCUSAURUS, DOCSIFY])
+def test_short_name_of_an_emoji_is_read_as_the_emoji(kind):
+    text = "| A | B |\n|---|---|\n| Linux :tada: | :white_check_mark: |\n| Windows | :x: |\n"
+    assert shown(text, kind) == "Linux 🎉 | ✅\nWindows | ❌"
+    assert shown("At 10:100:5 run a:x:b, :no_such_name: or `:x:`.", kind) == (
+        "At 10:100:5 run a:x:b, :no_such_name: or :x:."
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "anchor"),
+    [(TEMPLATE, "rocket-go-on"), (DOCSIFY, "rocket-go-on"), (VUE, "go-on"), (PYTHON, "go-on"), (DOCUSAURUS, "-go-on")],
+)
+def test_emoji_counts_in_an_id_as_on_the_generated_site(kind, anchor):
+    (section,) = read_page(Page("https://x.org/p", b"Text.\n\n## :rocket: Go on\n\nWords.\n", kind)).sections[1:]
+    assert (section.anchor, section.headings) == (anchor, ("🚀 Go on",))
+
+
+def test_icons_of_material_are_read_as_signs_or_not_at_all():
+    text = "| A | B |\n|---|---|\n| Linux | :material-check:{ .green } |\n| Mac :simple-apple: | :octicons-x-16: |\n"
+    assert shown(text, PYTHON) == "Linux | ✓\nMac | ✗"
+
+
+def test_attributes_of_a_docsify_heading_set_its_id():
+    text = b"# Guide\n\n## Configure it :id=conf\n\nOne.\n\n## 2 Run, then! <!-- {docsify-ignore} -->\n\nTwo.\n"
+    sections = read_page(Page("https://x.org/p", text, DOCSIFY)).sections
+    assert [(section.anchor, section.headings[-1]) for section in sections] == [
+        ("conf", "Configure it"), ("_2-run-then", "2 Run, then!"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ def block(code: str) -> str:
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
+        ("[a](../../note.md ':include')", "Note *well*."),
+        ("[a](../../../src/a.py ':include :type=code python')", block(ALL)),
         ("{* ../../src/a.py hl[3] *}", block(ALL)),
         ("{* ../../src/a.py ln[1,4:5] hl[3] *}", block(f"import app\n{MAIN}")),
         ("{!> ../../src/a.py!}", block(ALL)),

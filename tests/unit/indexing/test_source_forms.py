@@ -147,6 +147,7 @@ def test_most_readable_form_of_an_output_is_read():
     assert notebook(**{"text/plain": "'4.2'", "application/vnd.colab+json": "{}"}) == "show()\n'4.2'"
     assert notebook(**{"text/plain": named, "text/markdown": "It is **7**."}) == "show()\nIt is 7."
     assert notebook(**{"text/plain": "<X object at 0x1>", "text/html": "<p>Quota: <b>5</b></p>"}) == "show()\nQuota: 5"
+    assert notebook(**{"text/plain": " 2\nx  + 1", "text/latex": "$x^{2} + 1$"}) == "show()\n$x^{2} + 1$"
     assert notebook(**{"text/plain": "<Figure size 1x1>", "image/png": "abc"}) == "show()"
 
 

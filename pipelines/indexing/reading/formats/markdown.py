@@ -27,12 +27,21 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.formats import asciidoc
 from pipelines.indexing.reading.formats.components import shown_words, without_components
+from pipelines.indexing.reading.formats.docsify import docsify
+from pipelines.indexing.reading.formats.emojis import emojis, icons, left_out, named, shown
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.marked_lines import shown_code
 from pipelines.indexing.reading.formats.mdx import is_mdx, mdx
 from pipelines.indexing.reading.formats.myst import myst
 from pipelines.indexing.reading.formats.python_markdown import boxes, python_markdown
-from pipelines.indexing.reading.formats.slugs import docutils_slug, jupyter_slug, python_markdown_slug, slug, vue_slug
+from pipelines.indexing.reading.formats.slugs import (
+    docsify_slug,
+    docutils_slug,
+    jupyter_slug,
+    python_markdown_slug,
+    slug,
+    vue_slug,
+)
 from pipelines.indexing.reading.formats.templates import templates
 from pipelines.indexing.reading.formats.vue import vue
 from pipelines.indexing.reading.html.elements import MATH
@@ -101,11 +110,14 @@ class Dialect(NamedTuple):
 
 
 DIALECTS: dict[formats.DocumentFormat, Dialect] = {
-    formats.MARKDOWN: Dialect(rules=(templates,)),
+    formats.MARKDOWN: Dialect(rules=(templates, emojis(named))),
     formats.MDX: Dialect(rules=(mdx,)),
-    formats.DOCUSAURUS: Dialect(rules=(mdx,), top_has_id=False),
-    formats.PYTHON_MARKDOWN: Dialect(python_markdown_slug, "{name}_{count}", "/", (python_markdown,)),
-    formats.VUE_MARKDOWN: Dialect(vue_slug, rules=(vue,)),
+    formats.DOCUSAURUS: Dialect(rules=(mdx, emojis(shown)), top_has_id=False),
+    formats.PYTHON_MARKDOWN: Dialect(
+        python_markdown_slug, "{name}_{count}", "/", (python_markdown, emojis(left_out), icons)
+    ),
+    formats.VUE_MARKDOWN: Dialect(vue_slug, rules=(vue, emojis(left_out))),
+    formats.DOCSIFY: Dialect(docsify_slug, rules=(docsify, emojis(named))),
     formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc, title_has_id=False),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
     **dict.fromkeys((formats.MYST, formats.MYST_NOTEBOOK), Dialect(docutils_slug, "id{number}", rules=(myst,))),
@@ -342,7 +354,9 @@ def _own_id(inline: Token) -> str | None:
 
 
 def _words(inline: Token) -> str:
-    return "".join(child.content for child in inline.children or () if child.type in ("text", "code_inline"))
+    """Return the words of a heading, of which its id is made."""
+    said = {"text": "content", "code_inline": "content", "emoji": "info"}
+    return "".join(getattr(child, said[child.type]) for child in inline.children or () if child.type in said)
 
 
 def _unique(name: str, seen: dict[str, int], dialect: Dialect, numbers: Iterator[int]) -> str:

@@ -3,9 +3,11 @@
 A directive with text becomes its title and its text, a directive with code becomes code, and a role becomes its words.
 """
 
+import csv
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from textwrap import indent
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -78,6 +80,13 @@ def _read_directive(state: StateCore, directive: re.Match[str], fence: Token, de
         heads = _option("header-rows", fence.content.removesuffix(text))
         yield from _read_text(state, argument and f"**{argument}**", "", fence.level, depth)
         yield from _as_table(_read_text(state, "", text, fence.level, depth), int(heads) if heads.isdecimal() else 0)
+    elif name == "csv-table":
+        options = fence.content.removesuffix(text)
+        head, heads = _option("header", options), _option("header-rows", options)
+        rows = _csv_rows([*filter(None, [head]), *text.strip().splitlines()], _option("delim", options))
+        count = (int(heads) if heads.isdecimal() else 0) + bool(head)
+        yield from _read_text(state, argument and f"**{argument}**", "", fence.level, depth)
+        yield from _as_table(_read_text(state, "", _as_lists(rows), fence.level, depth), count)
     elif kind == "object":
         yield _fence(f"{argument}\n", fence)
         yield from _read_text(state, "", text, fence.level, depth)
@@ -93,6 +102,23 @@ def _read_directive(state: StateCore, directive: re.Match[str], fence: Token, de
 def _option(name: str, options: str) -> str:
     found = re.search(rf"^[ \t]*:?{name}:[ \t]*+(.+)", options, re.MULTILINE)
     return found[1].strip() if found else ""
+
+
+def _csv_rows(lines: list[str], delimiter: str) -> list[list[str]]:
+    """Return the cells of rows of comma-separated values, in which another character or a word may be the delimiter."""
+    delimiter = {"tab": "\t", "space": " "}.get(delimiter, delimiter if len(delimiter) == 1 else ",")
+    try:
+        return [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
+    except csv.Error:  # a field of more than 131,072 characters
+        return [[line] for line in lines]
+
+
+def _as_lists(rows: list[list[str]]) -> str:
+    """Return rows as the nested lists of a list-table."""
+    cells = (
+        ("* - " if not n else "  - ") + indent(cell, " " * 4).strip() for row in rows for n, cell in enumerate(row)
+    )
+    return "\n".join(cells)
 
 
 def _as_table(tokens: Iterator[Token], heads: int) -> Iterator[Token]:

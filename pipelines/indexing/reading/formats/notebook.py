@@ -17,6 +17,7 @@ from pipelines.records import Page
 
 # Characters of one cell's output: a pandas table has about 2,000, the log of a training run 100,000.
 MAX_OUTPUT = 2_000
+LATEX = "text/latex"
 _REMOVED = frozenset(("remove-cell", "remove_cell"))
 _OBJECT = re.compile(r"<[\w. ]+(?: (?:object|at) ?.*)?>|")  # `<IPython.core.display.HTML object>`
 
@@ -73,8 +74,8 @@ def _shown_by(output: Mapping[str, Any]) -> tuple[str, str]:
         return "code", f"{output.get('ename')}: {output.get('evalue')}"
     data = output.get("data") or {}
     text = str(data.get(TEXT.media_type) or "")[: 2 * MAX_OUTPUT]
-    if MARKDOWN.media_type in data:
-        return "markdown", str(data[MARKDOWN.media_type])[: 2 * MAX_OUTPUT]
+    if rich := next(filter(None, map(data.get, (MARKDOWN.media_type, LATEX))), None):
+        return "markdown", str(rich)[: 2 * MAX_OUTPUT]
     if any(name.startswith("image/") for name in data):
         return "code", ""
     if _OBJECT.fullmatch(text.strip()):  # only its HTML is readable

@@ -21,6 +21,12 @@ def vue_slug(title: str) -> str:
     return re.sub(r"^(?=\d)", "_", re.sub(r"[\s!-/:-@\[-`{-~“”‘’]+", "-", plain).strip("-")).lower()
 
 
+def docsify_slug(title: str) -> str:
+    """Return the id that docsify gives a heading."""
+    plain = re.sub(r"[\u2000-\u206f\u2e00-\u2e7f\\'!\"#$%&()*+,./:;<=>?@\[\]^`{|}~]", "", title.strip().lower())
+    return re.sub(r"^(?=\d)", "_", re.sub(r"-+", "-", re.sub(r"\s", "-", plain)))
+
+
 def jupyter_slug(title: str) -> str:
     """Return the id that nbconvert, nbviewer and nbsphinx give a notebook heading."""
     return title.strip().replace(" ", "-").replace('"', "%22")
