@@ -23,8 +23,7 @@ class EmbeddingFailed(RuntimeError):
 class Embedder(ABC):
     """Turns texts into float32 vectors of length 1.
 
-    Only the beginning of a text longer than the counter's `max_tokens` is read (`are_too_long` finds these); the
-    chunker makes no chunks that long.
+    Only the beginning of a text longer than the counter's `max_tokens` is read; the chunker makes no chunks that long.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -46,10 +45,6 @@ class Embedder(ABC):
         """Return the vector of a question, (dimension,). Raises EmbeddingFailed."""
         texts = [clean_for_tokenizer(text)]
         return normalised(self._vectors(texts, self.counter.query_prefix), texts, self.dimension)[0]
-
-    def are_too_long(self, texts: Sequence[str]) -> list[bool]:
-        """Return for each chunk's text whether only its beginning is read."""
-        return [count > self.counter.max_tokens for count in self.counter.count_tokens(texts)]
 
     @abstractmethod
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:

@@ -28,7 +28,7 @@ from pipelines.indexing.building.pools import (
     plan_local,
     plan_pools,
 )
-from pipelines.indexing.building.steps import BuildJob
+from pipelines.indexing.building.steps import BuildJob, Stored, Work
 from pipelines.indexing.building.threads import ThreadedIterator
 from pipelines.indexing.collection import INDEX, Collection
 from pipelines.indexing.copies import find_copies
@@ -129,6 +129,7 @@ class Gatherer:
                     complete += self._note_ends(self._remote)
             if not self._changes:
                 mark_unseen(self._store, self._name, self._run, self._collection.page_sources(), complete)
+            self._load_model_early()
             self._leave_out_copies()
             if not self._changes:
                 self._learn_layouts()
@@ -207,6 +208,11 @@ class Gatherer:
     def _input_rules(self) -> str:
         """The rules that pages are read with, as in BuildJob."""
         return self._collection.rules().digest + self.layouts.digest
+
+    def _load_model_early(self) -> None:
+        """Load the model while copies and layouts are looked for, if this process will have pages to embed."""
+        if not (self._wants_ray() or is_remote(self._settings.model)) and self.ranges_to_index():
+            self._local.load_model()
 
     def _leave_out_copies(self) -> None:
         with self._log.timed("find_copies"):
@@ -413,17 +419,16 @@ class Gatherer:
         )
         return [source for source in sources if not source.is_stored(self._store, self._name)]
 
-    def _consume(self, stored: Iterable[Any]) -> None:
-        times: dict[str, list[tuple[float, float]]] = {"read": [], "embed": [], "store": []}
+    def _consume(self, stored: Iterable[Stored]) -> None:
+        times: dict[str, list[Work]] = {"read": [], "embed": [], "store": []}
         for batch in stored:
-            self._too_long += sum(batch["too_long"].to_pylist())
-            self._log.add_seconds("encoder", sum(batch["embed_s"].to_pylist()))
-            self._log.add_seconds("storing", sum(batch["store_s"].to_pylist()))
+            self._too_long += batch.too_long
+            self._log.add_seconds("encoder", batch.embed.seconds)
+            self._log.add_seconds("storing", batch.store.seconds)
             for step, worked in times.items():
-                began = batch[f"{step}_at"].to_pylist()
-                worked += [each for each in zip(began, batch[f"{step}_s"].to_pylist(), strict=True) if each[0]]
-            for warning in set(batch["warning"].to_pylist()) - {""}:
-                self._log.warn(warning)
+                worked += [work for work in [getattr(batch, step)] if work.at]
+            if batch.warning:
+                self._log.warn(batch.warning)
         trace_tasks(times)
 
 

@@ -1,18 +1,16 @@
 """Runs the steps in this process, without Ray, which is faster if there is little to embed.
 
-One thread reads and cuts pages (in a child process) while another one embeds and stores. Both run at low priority, like
-Ray's workers, unless somebody waits for a few pages.
+One thread reads and cuts pages (in a child process), another one embeds, and a third one stores. They run at low
+priority, like Ray's workers, unless somebody waits for a few pages.
 """
 
 import random
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipelines.cluster import JOB_NICENESS
 from pipelines.indexing.building import steps
@@ -24,8 +22,9 @@ from pipelines.indexing.reading.read import PageReader
 from pipelines.indexing.sources.source import PageSource
 from pipelines.store import DATABASE_PATIENCE_S, Store
 
-# Texts that are embedded and stored at once: a kill, or Ctrl-C, loses seconds of embedding.
-SLICE = 64
+# Texts that are embedded and stored at once: a kill, or Ctrl-C, loses seconds of embedding. At the end of each slice,
+# threads wait for the last batch.
+SLICE = 128
 # A block that is not full is embedded after this time, so that pages of a slow site do not wait for one another.
 GATHER_S = 2.0
 SOURCES_AT_ONCE = 8
@@ -36,23 +35,33 @@ PATIENCE = 4.0
 
 
 class LocalBuilder:
-    """Builds in this process, reads in `child`. Yields rows as `store_vectors` returns them; close it at the end.
+    """Builds in this process, reads in `child`. Yields what `store_vectors` returns; close it at the end.
 
-    An `urgent` one runs at normal priority, and loads the model while the first page is read.
+    An `urgent` one runs at normal priority.
     """
 
     def __init__(self, job: steps.BuildJob, child: Child, urgent: bool = False) -> None:
-        self._job, self._child, self._urgent = job, child, urgent
+        self._job, self._child = job, child
+        self._niceness = 0 if urgent else JOB_NICENESS
         self._store = Store(job.database_url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
         self._read = PageReader(PageCutter(job.settings, job.layouts), child=child)
-        self._embed: steps.EmbedTexts | None = None
+        self._stack = ExitStack()
+        self._loading: ThreadedIterator[steps.TextEmbedder] | None = None
+        self._embed: steps.TextEmbedder | None = None
 
     def __enter__(self) -> "LocalBuilder":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._child.close()
+        self._stack.close()
         self._store.close()
+
+    def load_model(self) -> None:
+        """Begin to load the model in a thread, because texts will come soon."""
+        if self._loading is None:
+            self._loading = ThreadedIterator([self._loaded()], niceness=self._niceness)
+            self._stack.enter_context(self._loading)
 
     def use(self, layouts: Layouts) -> None:
         """Leave out these layouts from now on."""
@@ -62,7 +71,7 @@ class LocalBuilder:
 
     def gathered(
         self, sources: Sequence[PageSource], wait_for: int = 0, learn: Callable[[], None] | None = None
-    ) -> Iterator[pa.Table]:
+    ) -> Iterator[steps.Stored]:
         """Read sources and build at the same time; pages that wait when the last source ends are left to `stored`.
 
         With `learn`, which may call `use`, building starts once `wait_for` pages have come and `learn` has returned.
@@ -73,11 +82,11 @@ class LocalBuilder:
         ) as urls:
             yield from self._build(_after(wait_for, learn, urls) if learn else urls)
 
-    def stored(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[pa.Table]:
+    def stored(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[steps.Stored]:
         """Build from stored pages, in ranges {first, last} of URLs."""
         yield from self._build(self._urls(ranges))
 
-    def patiently(self, urls: Iterable[str]) -> Generator[pa.Table]:
+    def patiently(self, urls: Iterable[str]) -> Generator[steps.Stored]:
         """Build from stored pages that took too long, one by one, with PATIENCE."""
         reader, self._read = self._read, replace(self._read, patience=PATIENCE)
         try:
@@ -85,7 +94,7 @@ class LocalBuilder:
         finally:
             self._read = reader
 
-    def mixed(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[pa.Table]:
+    def mixed(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[steps.Stored]:
         """Like `stored`, but in random order, so that the first pages resemble the rest.
 
         Neighbors in a site don't. The random order allows an early estimate of the end: in URL order, Django's first
@@ -103,36 +112,44 @@ class LocalBuilder:
         for source in sources:
             yield from steps.read_source(source, self._job, self._store)
 
-    def _build(self, urls: Iterable[list[str]]) -> Iterator[pa.Table]:
-        niceness = 0 if self._urgent else JOB_NICENESS
+    def _build(self, urls: Iterable[list[str]]) -> Iterator[steps.Stored]:
         with (
-            ThreadedIterator([self._gathered(urls)], ahead=1, niceness=niceness) as blocks,
-            ThreadedIterator([self._stored_vectors(blocks)], niceness=niceness) as done,
+            ThreadedIterator([self._gathered(urls)], ahead=1, niceness=self._niceness) as blocks,
+            ThreadedIterator([self._embedded(blocks)], ahead=1, niceness=self._niceness) as vectors,
+            ThreadedIterator([self._stored(vectors)], niceness=self._niceness) as done,
         ):
             yield from done
 
-    def _gathered(self, urls: Iterable[list[str]]) -> Generator[pa.Table]:
+    def _gathered(self, urls: Iterable[list[str]]) -> Generator[list[steps.Text]]:
         """Yield blocks of texts: the first texts at once, then full blocks or the texts of GATHER_S."""
-        began, parts, least = time.monotonic(), [steps.TEXTS.empty_table()], 1
+        began, block, size, least = time.monotonic(), list[steps.Text](), 0, 1
         for batch in urls:
             for texts in steps.chunk_pages(batch, self._job, self._store, self._read):
-                parts.append(texts)
-                if sum(part.nbytes for part in parts) >= least or time.monotonic() - began >= GATHER_S:
-                    yield pa.concat_tables(parts)
-                    began, parts, least = time.monotonic(), [steps.TEXTS.empty_table()], steps.BLOCK_BYTES
-        yield pa.concat_tables(parts)
+                block += texts
+                size += sum(len(text.embed_text) for text in texts)
+                if size >= least or time.monotonic() - began >= GATHER_S:
+                    yield block
+                    began, block, size, least = time.monotonic(), [], 0, steps.BLOCK_BYTES
+        yield block
 
-    def _stored_vectors(self, blocks: Iterable[pa.Table]) -> Generator[pa.Table]:
-        if self._urgent and self._embed is None:
-            self._embed = steps.EmbedTexts(self._job)
-        for block in blocks:
-            if len(block) and self._embed is None:
-                self._embed = steps.EmbedTexts(self._job)
-            by_length = block.take(pc.sort_indices(pc.utf8_length(block["embed_text"])))
+    def _loaded(self) -> Generator[steps.TextEmbedder]:
+        yield steps.TextEmbedder(self._job)
+
+    def _embedded(self, blocks: Iterable[list[steps.Text]]) -> Generator[steps.Embedded]:
+        """Embed texts in slices of similar length."""
+        for block in filter(None, blocks):
+            self.load_model()
+            if self._embed is None and self._loading is not None:
+                self._embed = next(iter(self._loading), None)
+            if self._embed is None:  # the run has been stopped
+                return
+            by_length = sorted(block, key=lambda text: len(text.embed_text))
             for start in range(0, len(block), SLICE):
-                assert self._embed is not None
-                vectors = self._embed(by_length.slice(start, SLICE))
-                yield steps.store_vectors(vectors, self._job, self._store)
+                yield self._embed(by_length[start : start + SLICE])
+
+    def _stored(self, vectors: Iterable[steps.Embedded]) -> Generator[steps.Stored]:
+        for embedded in vectors:
+            yield steps.store_vectors(embedded, self._job, self._store)
 
 
 def _after(wait_for: int, learn: Callable[[], None], batches: Iterable[list[str]]) -> Iterator[list[str]]:

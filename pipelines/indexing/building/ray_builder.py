@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import ray.data
 from ray.data import ActorPoolStrategy, Dataset, TaskPoolStrategy
@@ -46,12 +47,12 @@ class RayBuilder:
         total = ray.cluster_resources()
         self._held = held_by_others(total, free)
 
-    def gathered(self, sources: Sequence[PageSource]) -> Iterator[pa.Table]:
+    def gathered(self, sources: Sequence[PageSource]) -> Iterator[steps.Stored]:
         """Read sources and build at the same time."""
         configure(slow_source=True, held=self._held)
         yield from run_dataset(build(gathered_pages(sources, self._job), self._job))
 
-    def stored(self, ranges: Sequence[Mapping[str, Any]]) -> Iterator[pa.Table]:
+    def stored(self, ranges: Sequence[Mapping[str, Any]]) -> Iterator[steps.Stored]:
         """Build from stored pages, in ranges {first, last} of URLs."""
         configure(slow_source=False, held=self._held)
         yield from run_dataset(build(stored_pages(ranges, self._job), self._job))
@@ -70,10 +71,11 @@ def gather_alone(sources: Sequence[PageSource], job: steps.BuildJob) -> None:
         under_way += [read.remote(source, job) for source in islice(coming, 1)]
 
 
-def run_dataset(dataset: Dataset) -> Iterator[pa.Table]:
+def run_dataset(dataset: Dataset) -> Iterator[steps.Stored]:
     """Run a dataset, yield its rows. Raises DatasetLost."""
     try:
-        yield from cast(Any, dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
+        for batch in cast(Any, dataset.iter_batches(batch_size=None, batch_format="pyarrow")):
+            yield from stored_of(batch)
     except (ActorUnschedulableError, StreamingGeneratorReplayInconsistentError) as error:
         raise DatasetLost(str(error)) from error
 
@@ -83,10 +85,10 @@ def build(pages: Dataset, job: steps.BuildJob) -> Dataset:
     pools = job.pools
     chunked = _in_tasks(pages, chunk_batch, pools.task_cpus, pools.tasks, job=job)
     embedded = chunked.map_batches(
-        steps.EmbedTexts,
+        EmbedTexts,
         batch_size=GPU_BATCH if pools.gpus else None,
         batch_format="pyarrow",
-        fn_constructor_kwargs={"job": job, "on_ray": True},
+        fn_constructor_kwargs={"job": job},
         compute=ActorPoolStrategy(min_size=pools.least, max_size=pools.most, initial_size=pools.embedders),
         num_cpus=pools.cpus,
         num_gpus=pools.gpus,
@@ -159,11 +161,24 @@ def read_batch(batch: pa.Table, job: steps.BuildJob, sources: list[PageSource]) 
 
 
 def chunk_batch(batch: pa.Table, job: steps.BuildJob) -> Iterator[pa.Table]:
-    return steps.chunk_pages(batch["url"].to_pylist(), job, _store(job), _reader(job.settings, job.layouts))
+    urls = batch["url"].to_pylist()
+    for texts in steps.chunk_pages(urls, job, _store(job), _reader(job.settings, job.layouts)):
+        yield table_of_texts(texts)
+
+
+class EmbedTexts:
+    """An actor that embeds batches of texts."""
+
+    def __init__(self, job: steps.BuildJob) -> None:
+        steps.begin_work(job.run, job.collection, job.began)
+        self._embed = steps.TextEmbedder(job)
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        return table_of_vectors(self._embed(texts_of(batch)))
 
 
 def store_batch(batch: pa.Table, job: steps.BuildJob) -> pa.Table:
-    return steps.store_vectors(batch, job, _store(job))
+    return table_of_stored(steps.store_vectors(vectors_of(batch), job, _store(job)))
 
 
 def _store(job: steps.BuildJob) -> Store:
@@ -180,3 +195,62 @@ def _store_of(url: str, run: int, collection: str, began: str) -> Store:
 @functools.cache
 def _reader(settings: IndexSettings, layouts: Layouts) -> PageReader[PageChunks]:
     return PageReader(PageCutter(settings, layouts))
+
+
+# ---------------------------------------------------------------------------------------------- tables
+
+# Ray divides and joins tables between stages, so each row of texts and vectors carries its share of the work.
+WORK = pa.struct([("at", pa.float64()), ("seconds", pa.float64())])
+TEXTS = pa.schema([("embed_hash", pa.string()), ("embed_text", pa.string()), ("tokens", pa.int64()), ("read", WORK)])
+STORED = pa.schema(
+    [("stored", pa.int64()), ("too_long", pa.int64()), ("warning", pa.string())]
+    + [(step, WORK) for step in ("read", "embed", "store")]
+)
+
+
+def table_of_texts(texts: Iterable[steps.Text]) -> pa.Table:
+    """Return texts as a table."""
+    return pa.Table.from_pylist([text._asdict() | {"read": text.read._asdict()} for text in texts], schema=TEXTS)
+
+
+def texts_of(table: pa.Table) -> list[steps.Text]:
+    """Return the texts of a table."""
+    return [steps.Text(**row | {"read": steps.Work(**row["read"])}) for row in table.to_pylist()]
+
+
+def table_of_vectors(embedded: steps.Embedded) -> pa.Table:
+    """Return vectors as a table."""
+    count = len(embedded.hashes)
+    rows = pa.FixedSizeListArray.from_arrays(embedded.vectors.ravel(), embedded.vectors.shape[1])
+    columns = {
+        "embed_hash": pa.array(embedded.hashes, pa.string()),
+        "embedding": rows,
+        "too_long": pa.array(embedded.too_long, pa.bool_()),
+        "warning": pa.array([embedded.warning] * count, pa.string()),
+    }
+    for step in ("read", "embed"):
+        at, seconds = getattr(embedded, step)
+        columns[step] = pa.array([{"at": at, "seconds": seconds / max(1, count)}] * count, WORK)
+    return pa.table(columns)
+
+
+def vectors_of(table: pa.Table) -> steps.Embedded:
+    """Return the vectors of a table."""
+    hashes = table["embed_hash"].to_pylist()
+    flat = table["embedding"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    vectors = flat.reshape(len(hashes), -1) if hashes else np.zeros((0, 0), np.float32)
+    warning = "; ".join(text for text in table["warning"].unique().to_pylist() if text)
+    read, embed = (steps.joined(steps.Work(**row) for row in table[step].to_pylist()) for step in ("read", "embed"))
+    return steps.Embedded(hashes, vectors, table["too_long"].to_pylist(), warning, read, embed)
+
+
+def table_of_stored(stored: steps.Stored) -> pa.Table:
+    """Return the counts of a batch as a table of one row."""
+    row = {step: getattr(stored, step)._asdict() for step in ("read", "embed", "store")}
+    return pa.Table.from_pylist([stored._asdict() | row], schema=STORED)
+
+
+def stored_of(table: pa.Table) -> Iterator[steps.Stored]:
+    """Yield the counts of each batch."""
+    for row in table.to_pylist():
+        yield steps.Stored(**row | {step: steps.Work(**row[step]) for step in ("read", "embed", "store")})

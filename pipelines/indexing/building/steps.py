@@ -1,19 +1,19 @@
 """The steps of every run: pages become chunks, chunks become vectors, vectors are stored.
 
 Progress is kept in the database: a step that runs twice changes nothing, and a run continues where a killed one
-stopped. Only URLs, and texts that lack a vector, are passed between steps. This module knows no Ray.
+stopped. Only URLs, and texts that lack a vector, are passed between steps. This module knows no Ray, and no Arrow, which
+imports pandas for its first table (1 s of CPU).
 """
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pipelines.cluster import JOB_NICENESS
 from pipelines.embedding.load import Backend, load_embedder
@@ -28,14 +28,51 @@ from pipelines.logs import log_work_of
 from pipelines.records import Chunk, IndexSettings
 from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
 
-TEXTS = pa.schema(
-    {"embed_hash": pa.string(), "embed_text": pa.string(), "read_at": pa.float64(), "read_s": pa.float64()}
-)
-
 # About 400 texts: enough for the encoder to sort by length, and few enough that a kill loses only seconds of embedding.
 BLOCK_BYTES = 384 << 10
 # Pages per step, which limits the bodies in memory.
 PAGES_PER_STEP = 16
+
+
+class Work(NamedTuple):
+    """When a step began (Unix time, 0 for never), and how many seconds it worked."""
+
+    at: float = 0.0
+    seconds: float = 0.0
+
+
+class Text(NamedTuple):
+    """A text to embed, with its number of tokens; `read` is its share of the time in which its page was read."""
+
+    embed_hash: str
+    embed_text: str
+    tokens: int
+    read: Work
+
+
+class Embedded(NamedTuple):
+    """The vectors (float32, one row per hash) of some texts.
+
+    `too_long` says which texts the model reads only the beginning of. `warning` is the embedder's, or "".
+    """
+
+    hashes: Sequence[str]
+    vectors: NDArray[np.float32]
+    too_long: Sequence[bool]
+    warning: str
+    read: Work
+    embed: Work
+
+
+class Stored(NamedTuple):
+    """How many vectors were stored, how many of their texts were too long, a warning, and each step's work."""
+
+    stored: int
+    too_long: int
+    warning: str
+    read: Work
+    embed: Work
+    store: Work
 
 
 @dataclass(frozen=True)
@@ -76,7 +113,7 @@ def read_source(source: PageSource, job: BuildJob, store: Store) -> Iterator[lis
 
 def chunk_pages(
     urls: Sequence[str], job: BuildJob, store: Store, read: Callable[..., PageChunks]
-) -> Iterator[pa.Table]:
+) -> Iterator[list[Text]]:
     """Read, cut and stage the pages that the index lacks in their present state; yield the texts to embed."""
     for start in range(0, len(urls), PAGES_PER_STEP):
         wanted = urls[start : start + PAGES_PER_STEP]
@@ -84,19 +121,18 @@ def chunk_pages(
         began = time.time()
         todo = store.pages_to_index(job.collection, job.run, job.index, rules, wanted, attempts)
         texts = _stage(todo, job, store, read)
-        yield pa.table(texts | _times("read", began, len(texts["embed_hash"])), schema=TEXTS)
+        each = Work(began, _since(began) / max(1, len(texts)))
+        yield [Text(chunk.embed_hash, chunk.embed_text, chunk.tokens, each) for chunk in texts]
 
 
-class EmbedTexts:
-    """Embeds tables of texts; it loads the model once. On Ray it is an actor.
+class TextEmbedder:
+    """Embeds texts; it loads the model once.
 
     The embedder's warnings (a missing GPU), and which texts were too long, are returned with the vectors, because
-    nobody reads the log of an actor.
+    nobody reads the log of a Ray actor.
     """
 
-    def __init__(self, job: BuildJob, on_ray: bool = False) -> None:
-        if on_ray:
-            begin_work(job.run, job.collection, job.began)
+    def __init__(self, job: BuildJob) -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RuntimeWarning)
             self.embedder = load_embedder(
@@ -110,40 +146,39 @@ class EmbedTexts:
             )
         self.warning = "; ".join(str(warning.message) for warning in caught if warning.category is RuntimeWarning)
 
-    def __call__(self, batch: pa.Table) -> pa.Table:
+    def __call__(self, texts: Sequence[Text]) -> Embedded:
         began = time.time()
-        texts = batch["embed_text"].to_pylist()
-        vectors = self.embedder.embed_chunks(texts)
-        rows = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
-        columns = {"embed_hash": batch["embed_hash"], "embedding": rows} | _times("embed", began, len(vectors))
-        columns |= {"read_at": batch["read_at"], "read_s": batch["read_s"]}
-        columns |= {"too_long": pa.array(self.embedder.are_too_long(texts), pa.bool_())}
-        return pa.table(columns | {"warning": pa.array([self.warning] * len(vectors), pa.string())})
+        vectors = self.embedder.embed_chunks([text.embed_text for text in texts])
+        work = Work(began, _since(began))
+        too_long = [text.tokens > self.embedder.counter.max_tokens for text in texts]
+        hashes = [text.embed_hash for text in texts]
+        return Embedded(hashes, vectors, too_long, self.warning, joined(text.read for text in texts), work)
 
 
-def store_vectors(batch: pa.Table, job: BuildJob, store: Store) -> pa.Table:
-    """Stage vectors; return a row with their number, when and how long each step worked, and any warning."""
+def store_vectors(embedded: Embedded, job: BuildJob, store: Store) -> Stored:
+    """Stage vectors."""
     began = time.time()
-    hashes = batch["embed_hash"].to_pylist()
-    if hashes:
-        flat = batch["embedding"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-        store.stage_vectors(job.run, hashes, flat.reshape(len(hashes), -1))
-    warning = "; ".join(text for text in batch["warning"].unique().to_pylist() if text)
-    times = {f"{step}_at": [pc.min(batch[f"{step}_at"]).as_py()] for step in ("read", "embed")}
-    times |= {f"{step}_s": [pc.sum(batch[f"{step}_s"], min_count=0).as_py()] for step in ("read", "embed")}
-    counts = {"stored": [len(hashes)], "too_long": [sum(batch["too_long"].to_pylist())]}
-    return pa.table({**counts, **times, **_times("store", began, 1), "warning": [warning]})
+    if embedded.hashes:
+        store.stage_vectors(job.run, embedded.hashes, embedded.vectors)
+    work = Work(began, _since(began))
+    count, too_long = len(embedded.hashes), sum(embedded.too_long)
+    return Stored(count, too_long, embedded.warning, embedded.read, embedded.embed, work)
 
 
-def _times(step: str, began: float, rows: int) -> dict[str, Any]:
-    """Return columns with a step's start (Unix time) and its seconds, divided equally among the rows."""
-    each = max(0.0, time.time() - began) / max(1, rows)
-    return {f"{step}_at": np.full(rows, began), f"{step}_s": np.full(rows, each)}
+def joined(parts: Iterable[Work]) -> Work:
+    """Return the first begin of some work and all of its seconds."""
+    done = [part for part in parts if part.at]
+    return Work(min(part.at for part in done), sum(part.seconds for part in done)) if done else Work()
+
+
+def _since(began: float) -> float:
+    return max(0.0, time.time() - began)
 
 
 def _stage(
     todo: Sequence[PageToIndex], job: BuildJob, store: Store, read: Callable[..., PageChunks]
-) -> dict[str, list[str]]:
+) -> list[Chunk]:
+    """Stage pages; return one chunk for each text that nobody else embeds."""
     staged, failures = [], []
     for entry in todo:
         try:
@@ -158,7 +193,7 @@ def _stage(
         for chunk in page.chunks:
             chunks.setdefault(chunk.embed_hash, chunk)
     mine = sorted(store.claim(job.run, {name: chunk.url for name, chunk in chunks.items()}))
-    return {"embed_hash": mine, "embed_text": [chunks[name].embed_text for name in mine]}
+    return [chunks[name] for name in mine]
 
 
 def _staged_page(entry: PageToIndex, job: BuildJob, read: Callable[..., PageChunks]) -> StagedPage:

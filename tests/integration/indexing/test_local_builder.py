@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,9 @@ from kit.processes import alive, eventually, kill_9
 from kit.reindexing import Jobs, site_sections, write_site
 from kit.workshop import BASE
 
+from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.hashed import HashEmbedder
+from pipelines.embedding.tokens import TokenCounter
 from pipelines.indexing import gather
 from pipelines.indexing.building.local import LocalBuilder
 from pipelines.indexing.building.pools import HERE_PAGES, is_little
@@ -76,12 +79,12 @@ def test_model_error_ends_the_run_and_the_next_run_resumes(jobs, folder, monkeyp
     assert jobs.reindex().summary["chunks"].items() >= {"total": 36, "embedded": 26, "reused": 10}.items()
 
 
-def test_neither_ray_nor_torch_is_imported(jobs: Jobs, folder: Path) -> None:
+def test_none_of_ray_torch_and_pandas_is_imported(jobs: Jobs, folder: Path) -> None:
     code = (
         "import sys; from jobs import reindex; from jobs.cli import run_job;"
         f"flags = {[*map(str, jobs.common[:-1])]!r};"  # like a user, without --no-ray
         "code = run_job(reindex.app, flags);"
-        "found = {'ray', 'torch', 'sentence_transformers', 'transformers'} & set(sys.modules);"
+        "found = {'ray', 'torch', 'sentence_transformers', 'transformers', 'pandas'} & set(sys.modules);"
         "sys.exit(code or (str(found) if found else 0))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
@@ -181,9 +184,13 @@ def test_ray_gets_no_work_if_everything_started_locally(
 
 
 def test_texts_truncated_by_the_model_are_counted(jobs, folder, monkeypatch):
-    monkeypatch.setattr(HashEmbedder, "are_too_long", lambda _, texts: ["usage" in text.lower() for text in texts])
+    def reads_less(self: HashEmbedder, counter: TokenCounter) -> None:
+        Embedder.__init__(self, replace(counter, max_tokens=5))
+        self.embedded = 0
+
+    monkeypatch.setattr(HashEmbedder, "__init__", reads_less)
     done = jobs.reindex().summary
-    assert done["warnings"] == ["12 texts are longer than the model hash:64 reads: their ends are not in their vectors"]
+    assert done["warnings"] == ["36 texts are longer than the model hash:64 reads: their ends are not in their vectors"]
     assert done["seconds"].keys() >= {"read_files", "embed", "encoder", "storing", "publish", "total"}
     assert done["seconds"]["ray_start"] == 0
 

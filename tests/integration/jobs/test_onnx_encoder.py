@@ -122,10 +122,10 @@ def test_vector_of_a_text_is_the_same_alone_and_in_a_batch(request: pytest.Fixtu
     assert np.abs(alone - embedder.embed_chunks(TEXTS)).max() <= 1e-6
 
 
-def test_too_long_text_is_reported(onnx: Embedder) -> None:
-    """A text with exactly as many tokens as the model reads, including two of its own, is not reported."""
+def test_too_long_text_is_counted_whole_and_read_in_part(onnx: Embedder) -> None:
+    """The model adds two tokens of its own."""
     longer, whole = "word " * 255, "word " * 254
-    assert onnx.are_too_long([longer, whole]) == [True, False]
+    assert onnx.counter.count_tokens([longer, whole]) == [onnx.counter.max_tokens + 1, onnx.counter.max_tokens]
     assert np.abs(np.subtract(*onnx.embed_chunks([longer, longer + "and an end"]))).max() < 1e-6
 
 

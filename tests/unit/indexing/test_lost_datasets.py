@@ -5,9 +5,11 @@ from types import SimpleNamespace
 import pytest
 from ray.exceptions import ActorUnschedulableError, StreamingGeneratorReplayInconsistentError
 
-from pipelines.indexing.building.ray_builder import DatasetLost, run_dataset
+from pipelines.indexing.building.ray_builder import DatasetLost, run_dataset, table_of_stored
+from pipelines.indexing.building.steps import Stored, Work
 from pipelines.indexing.gather import ATTEMPTS, Gatherer
 
+BATCH = Stored(stored=3, too_long=1, warning="", read=Work(5.0, 0.5), embed=Work(6.0, 1.5), store=Work(8.0, 0.25))
 LOST = [ActorUnschedulableError("its node is gone"), StreamingGeneratorReplayInconsistentError("64 objects, not 110")]
 
 
@@ -15,7 +17,7 @@ def dataset(*failures: Exception) -> SimpleNamespace:
     """Return a dataset with one row that fails after it."""
 
     def iter_batches(**_: object):
-        yield "row"
+        yield table_of_stored(BATCH)
         for failure in failures:
             raise failure
 
@@ -44,7 +46,7 @@ class Run:
 def test_work_lost_with_a_dead_node_is_repeated(lost):
     run = Run(dataset(lost), dataset())
     run.gather()
-    assert (run.rows, run.datasets) == (["row", "row"], [])
+    assert (run.rows, run.datasets) == ([BATCH, BATCH], [])
     assert run.told == ["a node was lost: its unfinished work is done again"]
 
 
