@@ -5,6 +5,7 @@ publishing.
 """
 
 import math
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -37,6 +38,7 @@ from pipelines.indexing.crawling.scope import spellings
 from pipelines.indexing.layouts import SAMPLE, find_unmatched, known_layouts, learn_layouts
 from pipelines.indexing.publish import find_live_index
 from pipelines.indexing.reading.child_process import Child
+from pipelines.indexing.reading.cpu_waits import CpuWaits
 from pipelines.indexing.reading.html.site import selectors_of
 from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
@@ -89,7 +91,9 @@ class Gatherer:
         self._store, self._collection, self._settings, self._run = store, collection, settings, run
         self._base, self._options, self._log = base, options, log
         self._name, self._changes = collection.name, options.changes
-        self._watch = RunWatch(store, collection.name, run, log.tell)
+        self._child = Child()  # starts with the first page to read
+        waits = CpuWaits(lambda: [os.getpid(), *filter(None, [self._child.pid])])
+        self._watch = RunWatch(store, collection.name, run, log.tell, starves=waits.starves)
         self._read_attempts = 10**6 if options.retry_failed else READ_ATTEMPTS
         self.sources = self._choose_sources()
         self._remote = [source for source in self.sources if source.is_remote]
@@ -98,7 +102,7 @@ class Gatherer:
         self.layouts = known_layouts(store, collection.name)
         self._free: dict[str, Node] = {}
         self._stack = ExitStack()
-        self._child = self._stack.enter_context(closing(Child()))  # starts with the first page to read
+        self._stack.enter_context(closing(self._child))
         log.add_seconds("ray_start", 0)
 
     def check_hosts(self) -> None:
@@ -215,13 +219,13 @@ class Gatherer:
             self._local.load_model()
 
     def _leave_out_copies(self) -> None:
-        with self._log.timed("find_copies"):
+        with self._log.timed("find_copies"), self._watch.preparing("looking for copies of pages"):
             copies = find_copies(self._store, self._name, self._child, self._log.tell)
             self._store.mark_duplicates(self._name, self._run, copies)
 
     def _learn_layouts(self) -> None:
         """Learn the sites' layouts from all stored pages; pages staged with other layouts are read again."""
-        with self._log.timed("learn_layouts"):
+        with self._log.timed("learn_layouts"), self._watch.preparing("learning the layout of the pages"):
             self.layouts = learn_layouts(self._store, self._name, self._settings.html, self._child)
         if "_local" in self.__dict__:
             self._local.use(self.layouts)

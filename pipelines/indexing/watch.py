@@ -17,6 +17,8 @@ EVERY_S, LEAST_PAUSE = 2.0, 20.0
 KEEPS_UP = 0.7
 # Seconds that a publish takes per chunk: the HNSW graph of 10,314 took 5.1 s (2 cores, 384 dimensions).
 PUBLISH_S = 0.0005
+# The beginning of a message while other processes have the CPUs; a run has low priority.
+STARVING = "waiting for a CPU, which other processes use: "
 
 
 class RunWatch:
@@ -26,11 +28,18 @@ class RunWatch:
     The tokens of unread pages are estimated by bytes from the pages of the same phase that were read. Stored pages come
     in any order. But a crawl begins with the longest texts of a site, with up to three times the tokens per byte of the
     rest, so it has no expected end while embedding does not keep up. If there is nothing to embed, reading is the
-    slowest step. The clock stops between two phases, when no watched work is done.
+    slowest step. The clock stops between two phases, when no watched work is done. `starves` returns whether other
+    processes have the CPUs: the messages say so.
     """
 
     def __init__(
-        self, store: Store, collection: str, run: int, tell: Progress, clock: Callable[[], float] = time.monotonic
+        self,
+        store: Store,
+        collection: str,
+        run: int,
+        tell: Progress,
+        clock: Callable[[], float] = time.monotonic,
+        starves: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store, self._collection, self._run, self._tell, self._clock = store, collection, run, tell, clock
         self._stopped_s = self._paused_s = 0.0
@@ -40,6 +49,7 @@ class RunWatch:
         self._state: tuple[float, ...] = ()
         self._end_s = 0.0
         self._waits_for = ""
+        self._starves = starves
 
     def crawling(self, rules: Callable[[], str]) -> AbstractContextManager[None]:
         """Report while the body crawls and embeds; `rules` returns the present rules for reading pages."""
@@ -51,6 +61,10 @@ class RunWatch:
         self._before = before = self._store.staging_progress(self._collection, self._run, rules)
         known = (before["pages"] + pages, before["bytes"] + size)
         return self._every(lambda at_s: self._report(rules, *known, None, at_s))
+
+    def preparing(self, what: str) -> AbstractContextManager[None]:
+        """Report only if the body, which does `what`, waits for a CPU."""
+        return self._periodically(lambda: self._starves() and self._tell(Passing(f"{STARVING}{what}")))
 
     @contextmanager
     def waiting(self, reason: str) -> Iterator[None]:
@@ -69,7 +83,7 @@ class RunWatch:
             self._fetched.note(at_s, seen["pages"])
             self._report(rules, total, seen["bytes"] * total / seen["pages"], self._fetched, at_s)
         else:
-            self._tell(Passing("waiting for the first page"))
+            self._say("waiting for the first page")
 
     def _report(self, rules: str, total: int, size: float, fetched: WorkPace | None, at_s: float) -> None:
         """Report how many of `total` pages with `size` bytes are done at `at_s`, and when all will probably be.
@@ -89,7 +103,10 @@ class RunWatch:
         self._pages, self._total = max(self._pages, staged["pages"]), max(self._total, total)
         ends = f", about {describe_seconds(self._end_s - at_s)} left" if self._end_s >= at_s + 1 else ""
         counts = f"{staged['chunks']:,} chunks, {staged['embedded']:,} embedded"
-        self._tell(Passing(f"{self._pages:,} of {self._total:,} pages, {counts}{ends}"))
+        self._say(f"{self._pages:,} of {self._total:,} pages, {counts}{ends}")
+
+    def _say(self, text: str) -> None:
+        self._tell(Passing(f"{STARVING if self._starves() else ''}{text}"))
 
     def _all_left(self, staged: Mapping[str, int], total: int, size: float, fetched: WorkPace | None) -> float | None:
         """Return how long the run will take, None while too little is known."""
@@ -116,19 +133,32 @@ class RunWatch:
 
     @contextmanager
     def _every(self, report: Callable[[float], None]) -> Iterator[None]:
-        done = threading.Event()
         self._paused_s += self._clock() - self._stopped_s
+
+        def tell() -> None:
+            if reason := self._waits_for:
+                self._tell(Passing(reason))
+            else:
+                report(self._now())
+
+        try:
+            with self._periodically(tell):
+                yield
+        finally:
+            self._stopped_s = self._clock()
+
+    @contextmanager
+    def _periodically(self, tell: Callable[[], object]) -> Iterator[None]:
+        """Call `tell` in a thread while the body works."""
+        done = threading.Event()
 
         def watch() -> None:
             pause_s = EVERY_S
             while not done.wait(pause_s):
-                began = self._now()
+                began = self._clock()
                 with suppress(StoreUnavailable):
-                    if reason := self._waits_for:
-                        self._tell(Passing(reason))
-                    else:
-                        report(began)
-                pause_s = max(EVERY_S, LEAST_PAUSE * (self._now() - began))
+                    tell()
+                pause_s = max(EVERY_S, LEAST_PAUSE * (self._clock() - began))
 
         thread = threading.Thread(target=watch, daemon=True)
         thread.start()
@@ -137,7 +167,6 @@ class RunWatch:
         finally:
             done.set()
             thread.join()
-            self._stopped_s = self._clock()
 
     def _now(self) -> float:
         """Return the seconds watched so far."""

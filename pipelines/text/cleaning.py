@@ -69,6 +69,17 @@ def clean_page(text: str) -> str:
     return unicodedata.normalize("NFC", _GARBAGE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
+def is_clean_page(text: str) -> bool:
+    """Return whether `clean_page` changes nothing. It looks at each distinct character once, which is fast."""
+    signs = "".join(set(text))
+    if signs.isascii():
+        return not _GARBAGE.search(signs) and "\r" not in signs
+    return (
+        not (_GARBAGE.search(signs) or "\r" in signs or "\u200c" in signs or "\u200d" in signs)
+        and unicodedata.is_normalized("NFC", text)
+    ) or clean_page(text) == text
+
+
 def clean_for_model(text: str) -> str:
     """Return `text` as a person sees it: without invisible and format characters, normalized to NFC.
 

@@ -46,8 +46,8 @@ class LocalBuilder:
         self._store = Store(job.database_url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
         self._read = PageReader(PageCutter(job.settings, job.layouts), child=child)
         self._stack = ExitStack()
-        self._loading: ThreadedIterator[steps.TextEmbedder] | None = None
-        self._embed: steps.TextEmbedder | None = None
+        self._loading: ThreadedIterator[steps.TextModel] | None = None
+        self._embed: steps.TextModel | None = None
 
     def __enter__(self) -> "LocalBuilder":
         return self
@@ -132,8 +132,8 @@ class LocalBuilder:
                     began, block, size, least = time.monotonic(), [], 0, steps.BLOCK_BYTES
         yield block
 
-    def _loaded(self) -> Generator[steps.TextEmbedder]:
-        yield steps.TextEmbedder(self._job)
+    def _loaded(self) -> Generator[steps.TextModel]:
+        yield steps.TextModel(self._job)
 
     def _embedded(self, blocks: Iterable[list[steps.Text]]) -> Generator[steps.Embedded]:
         """Embed texts in slices of similar length."""

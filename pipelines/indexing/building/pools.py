@@ -22,8 +22,8 @@ LEAST_CPUS = 0.2
 LIGHT = 0.2
 # A tenth of the CPUs may stay unused for fewer, larger actors, because each actor loads the model into its own memory.
 NEARLY = 0.9
-# Work of more pages than this is left to actors even if only one has room: an actor that dies is replaced, and the run
-# continues.
+# Work of more pages than this is left to actors if several have room, or a Ray is given: an actor that dies is
+# replaced, and the run continues.
 HERE_PAGES = 800
 # Bytes of pages (compressed) that one embedder finishes while Ray and its actors start: 12 s, 85 texts a second, 1,650
 # bytes a text (Ray's docs, MiniLM in int8, 2 threads; in fp32 a third).
@@ -128,11 +128,11 @@ def plan_local(cpus: int) -> Pools:
 def is_little(pages: int, size: int, cpus: float) -> bool:
     """Return whether one process embeds `pages` of `size` bytes faster than actors on `cpus` CPUs.
 
-    With n actors, that is true up to n / (n - 1) of the work that one embedder does while they start; with one actor,
-    for any size. `cpus` is infinite for a GPU, and for a cluster that has room.
+    With one actor, that is always true: Ray takes CPUs from it. With n actors, it is true up to n / (n - 1) of the work
+    that one embedder does while they start. `cpus` is infinite for a GPU, and for a cluster that has room.
     """
     actors = cpus if math.isinf(cpus) else plan_pools([{"CPU": float(cpus)}])[0].embedders
-    return pages <= HERE_PAGES and size * (1 - 1 / actors) <= BYTES_PER_START
+    return actors == 1 or (pages <= HERE_PAGES and size * (1 - 1 / actors) <= BYTES_PER_START)
 
 
 def count_gpu_slots(free: float, each: float) -> int:

@@ -171,7 +171,7 @@ class EmbedTexts:
 
     def __init__(self, job: steps.BuildJob) -> None:
         steps.begin_work(job.run, job.collection, job.began)
-        self._embed = steps.TextEmbedder(job)
+        self._embed = steps.TextModel(job)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         return table_of_vectors(self._embed(texts_of(batch)))

@@ -1,8 +1,8 @@
 """The steps of every run: pages become chunks, chunks become vectors, vectors are stored.
 
 Progress is kept in the database: a step that runs twice changes nothing, and a run continues where a killed one
-stopped. Only URLs, and texts that lack a vector, are passed between steps. This module knows no Ray, and no Arrow, which
-imports pandas for its first table (1 s of CPU).
+stopped. Only URLs, and texts that lack a vector, are passed between steps. This module knows neither Ray nor Arrow,
+which imports pandas for its first table (1 s of CPU).
 """
 
 import time
@@ -125,7 +125,7 @@ def chunk_pages(
         yield [Text(chunk.embed_hash, chunk.embed_text, chunk.tokens, each) for chunk in texts]
 
 
-class TextEmbedder:
+class TextModel:
     """Embeds texts; it loads the model once.
 
     The embedder's warnings (a missing GPU), and which texts were too long, are returned with the vectors, because
@@ -175,9 +175,7 @@ def _since(began: float) -> float:
     return max(0.0, time.time() - began)
 
 
-def _stage(
-    todo: Sequence[PageToIndex], job: BuildJob, store: Store, read: Callable[..., PageChunks]
-) -> list[Chunk]:
+def _stage(todo: Sequence[PageToIndex], job: BuildJob, store: Store, read: Callable[..., PageChunks]) -> list[Chunk]:
     """Stage pages; return one chunk for each text that nobody else embeds."""
     staged, failures = [], []
     for entry in todo:

@@ -21,8 +21,8 @@ from twisted.internet.error import ConnectError, ConnectionClosed
 from twisted.internet.ssl import SSL
 
 from pipelines.indexing.crawling.crawl import CrawlSettings
-from pipelines.indexing.crawling.network import GuardedResolver
 from pipelines.indexing.crawling.reply import HttpReply, encoding_refusal, packed_by, page_refusal
+from pipelines.indexing.crawling.resolver import GuardedResolver
 from pipelines.indexing.reading.formats import accept_header
 from pipelines.indexing.reading.links import origin
 from pipelines.text.retry_after import parse_retry_after

@@ -26,8 +26,9 @@ from scrapy.crawler import AsyncCrawlerProcess
 from pipelines.fetched import FetchedPage
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger
 from pipelines.indexing.crawling.fetch import Fetcher
-from pipelines.indexing.crawling.network import GuardedResolver, resolve_permitted
+from pipelines.indexing.crawling.network import resolve_permitted
 from pipelines.indexing.crawling.outbox import Outbox
+from pipelines.indexing.crawling.resolver import GuardedResolver
 from pipelines.indexing.crawling.visit import SiteCrawl
 
 HANDLER = "pipelines.indexing.crawling.fetch.BoundedHandler"

@@ -257,10 +257,11 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         body = self._published_links(path, body)
         body = self.sources.whole_source(content_type, body) if self.sources else body
         page = Page(url, body, content_type)
-        fetched = FetchedPage(url, "ok", content_type=content_type, links=self._links(path, page), stamp=stamp)
+        links, canonical = self._pointers(path, page)
+        fetched = FetchedPage(url, "ok", content_type=content_type, links=links, stamp=stamp)
         if content_hash(body, content_type, None) == known_hash:
             return fetched
-        return replace(fetched, body=body, canonical=page_pointers(page)[1])
+        return replace(fetched, body=body, canonical=canonical)
 
     def _published_links(self, path: str, body: bytes) -> bytes:
         if format_of_name(path) not in (MARKDOWN, MDX) or (self._style() == "keep" and not self.published):
@@ -268,14 +269,14 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         root = self.sources.root if self.sources else self.root
         return lead_links(body, _FILES + quote(path), _FILES + quote(root), partial(_published_link, self))
 
-    def _links(self, path: str, page: Page) -> tuple[str, ...]:
-        """Return the URLs that a page links to; links to files of the folder become their published URLs."""
+    def _pointers(self, path: str, page: Page) -> tuple[tuple[str, ...], str | None]:
+        """Return the URLs that a page links to, and its canonical URL; links to files become their published URLs."""
         place = _FILES + quote(path)
-        found, _ = page_pointers(replace(page, url=place))
+        found, canonical = page_pointers(page, place)
         links = (
             _published_link(self, url) or urljoin(page.url, url.removeprefix(_FILES)) for url in found if url != place
         )
-        return tuple(dict.fromkeys(links))
+        return tuple(dict.fromkeys(links)), canonical
 
 
 @lru_cache(1 << 16)  # the pages of a site link to one another

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from pipelines.indexing.folders.page_urls import front_matter
 from pipelines.indexing.reading.formats import format_of_name
-from pipelines.indexing.reading.formats.markdown import slug
+from pipelines.indexing.reading.formats.slugs import slug
 
 Key = tuple[str, ...]  # the parts of a path, normalized for comparison
 # A folder rule with fewer matching files may be a coincidence.

@@ -1,9 +1,9 @@
 """Runs functions in a process that can be killed when a call hangs or crashes.
 
-The time limit of a call is in seconds of CPU time, so a busy machine loses no pages. A call that waits instead is ended
-after a multiple of that in wall-clock time. The process starts at the first call and handles one call at a time. It
-exits when its owner is gone (the pipe closes), and when a call takes too long (by alarms that no library can catch). It
-therefore outlives neither a killed owner nor a hanging parser. Independent of pages.
+The time limit of a call is in seconds of CPU time, so a busy machine loses no pages. A call that waits for something
+else than a CPU is ended after a multiple of that in wall-clock time. The process starts at the first call and handles
+one call at a time. It exits when its owner is gone (the pipe closes), and when a call takes too long (by alarms that no
+library can catch). It therefore outlives neither a killed owner nor a hanging parser. Independent of pages.
 """
 
 import multiprocessing
@@ -12,11 +12,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
+
+from pipelines.indexing.reading.cpu_waits import cpu_times
 
 T = TypeVar("T")
 
@@ -27,13 +30,12 @@ from pipelines.indexing.reading.child_process import answer_calls
 answer_calls(int(sys.argv[1]), int(sys.argv[3]))
 """
 _ROOT = str(Path(__file__).parents[3])
-_START_S = (
-    300.0  # takes 1 s on an idle machine, over 60 s at low priority on a busy one; a dead process is noticed at once
-)
-_PATIENCE = (
-    15  # wall-clock limit as a multiple of the CPU limit: with 30 processes on 2 cores, calls took 10 times theirs
-)
-_OWN_SHARE = 0.9  # of that limit, after which the child kills itself; the owner need not wait for the full time
+# Limits of waiting; time in which the process is ready and others have the CPUs does not count where the system tells
+# it (Linux). A start takes 1 s on an idle machine; a dead process is noticed at once. A call may wait a multiple of its
+# CPU limit: with 30 processes on 2 cores, calls took 10 times theirs.
+_START_S, _PATIENCE = 300.0, 15
+_LOOK_S = 1.0  # between two looks at these times
+_ORPHAN_S = 3600.0  # after which a waiting process ends by itself; only one whose owner was killed waits that long
 
 
 class ChildTimeout(TimeoutError):
@@ -73,7 +75,7 @@ class Child:
             pipe = self._start(function)  # not counted in the limit, which applies to the call only
             try:
                 pipe.send((argument, timeout_s))
-                if not pipe.poll(timeout_s * _PATIENCE):
+                if not self._answers(pipe, timeout_s * _PATIENCE):
                     raise EOFError
                 result, error = pipe.recv()
             except (EOFError, OSError) as gone:
@@ -81,6 +83,12 @@ class Child:
         if error is not None:
             raise error
         return result
+
+    @property
+    def pid(self) -> int:
+        """The id of the process, 0 if none is running."""
+        process = self._process
+        return process.pid if process is not None else 0
 
     def close(self) -> None:
         """End the process, if it is running."""
@@ -109,7 +117,7 @@ class Child:
     def _hand_over(self, function: Callable[..., Any], pipe: Connection, process: "subprocess.Popen[bytes]") -> None:
         try:
             pipe.send((function,))
-            if not pipe.poll(_START_S):
+            if not self._answers(pipe, _START_S):
                 raise EOFError
             pipe.recv()  # confirms the import
         except (EOFError, OSError) as error:
@@ -118,6 +126,19 @@ class Child:
             said = f"{sys.executable} did not start within {_START_S:g} s (exit status {code})"
             raise ChildNotStarted(said) from error
         self._function = function
+
+    def _answers(self, pipe: Connection, limit_s: float) -> bool:
+        """Return whether the process answers, or ends, within a time, in which its waiting for a CPU does not count."""
+        began, waited = time.monotonic(), self._waited_s()
+        left = limit_s
+        while left > 0:
+            if pipe.poll(min(left, _LOOK_S)):
+                return True
+            left = limit_s - (time.monotonic() - began) + self._waited_s() - waited
+        return False
+
+    def _waited_s(self) -> float:
+        return cpu_times(self.pid)[1] if self.pid else 0.0
 
     def _explain_end(self, timeout_s: float) -> Exception:
         process = self._process
@@ -157,9 +178,9 @@ def answer_calls(handle: int, memory: int) -> None:
 
 
 def _set_alarms(timeout_s: float) -> None:
-    """End this process after `timeout_s` of CPU time, or a multiple of that in wall-clock time; 0 means never."""
+    """End this process after `timeout_s` of CPU time, or very long in wall-clock time; 0 means never."""
     signal.setitimer(signal.ITIMER_PROF, timeout_s)
-    signal.setitimer(signal.ITIMER_REAL, _OWN_SHARE * _PATIENCE * timeout_s)
+    signal.setitimer(signal.ITIMER_REAL, max(_ORPHAN_S, _PATIENCE * timeout_s) if timeout_s else 0)
 
 
 def _answer(function: Callable[..., Any], argument: object) -> tuple[Any, Exception | None]:

@@ -5,9 +5,9 @@ A folder such as /cs/ may be a language or anything else, so a locale counts onl
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from urllib.parse import unquote, urljoin, urlsplit
 
-from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.page.plain import plain
@@ -26,16 +26,27 @@ from pipelines.text.languages import without_region
 PARAGRAPHS, LETTERS = 20, 300  # how many paragraphs to examine, and how many characters of each
 _LONGEST = 35  # characters of a tag; BCP 47 requires programs to support this many
 _TAG = re.compile(r"[a-z]{2,3}(?:[-_][a-z]{4})?(?:[-_](?:[a-z]{2}|\d{3}))?", re.IGNORECASE)
-_META = etree.XPath(
-    "string(//meta[@property='og:locale' or translate(@http-equiv, 'CL', 'cl')='content-language'][1]/@content)"
-)
-_ALTERNATES = etree.XPath("//link[@hreflang and @href][contains(concat(' ', @rel, ' '), ' alternate ')]")
 
 
 def declared_language(root: Element, url: str) -> str:
     """Return the language that the HTML of the page at `url` declares, "" if none."""
-    own = _tag(root.get("lang") or root.get("xml:lang") or "") or _tag(str(_META(root)))
-    return own or next((tag for link in _ALTERNATES(root) if _is_page(link, url) and (tag := _listed(link))), "")
+    own = _tag(root.get("lang") or root.get("xml:lang") or "") or _tag(_named_in_head(root))
+    return own or next((tag for link in _alternates(root) if _is_page(link, url) and (tag := _listed(link))), "")
+
+
+def _named_in_head(root: Element) -> str:
+    """Return the language that a page's first `<meta>` of this kind names."""
+    for meta in root.iter("meta"):
+        if meta.get("property") == "og:locale" or (meta.get("http-equiv") or "").lower() == "content-language":
+            return meta.get("content") or ""
+    return ""
+
+
+def _alternates(root: Element) -> Iterator[Element]:
+    """Yield the links to versions of a page in other languages."""
+    for link in root.iter("link"):
+        if "alternate" in (link.get("rel") or "").split(" ") and None not in (link.get("hreflang"), link.get("href")):
+            yield link
 
 
 def language_of(document: Document) -> str:

@@ -33,8 +33,10 @@ _MARKDOWN_LINK = re.compile(
 _MAX_URL = 2000  # characters; about the limit that browsers and servers share
 
 
-def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
+def page_pointers(page: Page, place: str | None = None) -> tuple[tuple[str, ...], str | None]:
     """Return the http(s) URLs that `page` links to, and its canonical URL. Never raises.
+
+    With `place`, the URL of its file, links lead from there, also to other files.
 
     The links are absolute, without fragments, unique, and in page order. `<base href>` is respected (see `base_of`),
     and links with rel=nofollow are left out. Frames and `<meta>` refresh targets count as links. The canonical URL is
@@ -42,12 +44,13 @@ def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
     """
     syntax = (format_of_type(page.content_type) or TEXT).links  # unknown types are treated as text
     text = decode(page.body, page.charset, detect=False) if syntax else ""
+    place = place or page.url
     if syntax != "html":
-        return _absolute(page.url, markdown_links(text)), None
-    base, hrefs, canonical = page.url, list[str](), list[str]()
+        return _absolute(place, markdown_links(text)), None
+    base, hrefs, canonical = place, list[str](), list[str]()
     for tag, href, rel in _tags(text):
-        if tag == "base" and base == page.url:
-            base = base_of(page.url, href)
+        if tag == "base" and base == place:
+            base = base_of(place, href)
         elif tag not in ("base", "link") and "nofollow" not in rel:
             hrefs.append(href)
         elif tag == "link" and "canonical" in rel:

@@ -196,8 +196,9 @@ def test_texts_truncated_by_the_model_are_counted(jobs, folder, monkeypatch):
 
 
 def test_small_run_is_limited_by_pages_and_bytes_per_cpu() -> None:
-    assert is_little(HERE_PAGES, 10**9, cpus=2)
-    assert not is_little(HERE_PAGES + 1, 0, cpus=2)
+    assert is_little(10**6, 10**9, cpus=2)
+    assert is_little(HERE_PAGES, 0, cpus=8)
+    assert not is_little(HERE_PAGES + 1, 0, cpus=8)
     assert is_little(100, 2_000_000, cpus=16)
     assert not is_little(100, 4_000_000, cpus=16)
     assert is_little(100, 1_000_000, cpus=math.inf)

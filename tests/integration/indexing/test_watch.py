@@ -65,6 +65,26 @@ def test_waiting_run_says_so_then_keeps_counting(watched: Watched, monkeypatch) 
     assert waited == {"waiting for a node that has room"}
 
 
+def test_run_without_a_cpu_says_so(store: Store, watched: Watched, monkeypatch) -> None:
+    monkeypatch.setattr("pipelines.indexing.watch.EVERY_S", 0.01)
+    others = [True]
+    watch = RunWatch(store, "docs", watched.run, watched.told.append, starves=lambda: others[0])
+    with watch.preparing("learning the layout of the pages"):
+        eventually(lambda: bool(watched.told), "it says what waits")
+    assert set(watched.told) == {"waiting for a CPU, which other processes use: learning the layout of the pages"}
+    watched.stage(0, 10)
+    size = store.seen_pages("docs", watched.run)["bytes"]
+    with watch.embedding(watched.rules, 90, size):
+        start = "waiting for a CPU, which other processes use: 10 of 100 pages"
+        eventually(lambda: watched.told[-1].startswith(start), "it says that it waits")
+        others[0] = False
+        eventually(lambda: watched.told[-1].startswith("10 of 100 pages"), "it works again")
+    del watched.told[:]
+    with watch.preparing("learning the layout of the pages"):
+        pass
+    assert watched.told == []
+
+
 def test_texts_waiting_for_the_model_determine_the_time_left(watched: Watched) -> None:
     watched.stage(0, 100)
     with psycopg.connect(watched.store.url, autocommit=True) as connection:

@@ -10,13 +10,8 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 
-from pipelines.indexing.crawling.network import (
-    GuardedResolver,
-    address_refusal,
-    name_refusal,
-    resolve_permitted,
-    system_lookup,
-)
+from pipelines.indexing.crawling.network import address_refusal, name_refusal, resolve_permitted, system_lookup
+from pipelines.indexing.crawling.resolver import GuardedResolver
 from pipelines.indexing.crawling.scope import normalize_url
 
 # fmt: off

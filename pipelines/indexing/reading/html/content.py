@@ -28,10 +28,8 @@ _NOISE = NOISE | _NAMES["noise"]
 _OUTSIDE = _NOISE | _NAMES["outside"]
 _SIGNS = frozenset(["", "¶", "#", "🔗", "§", "⚓", "∞", "link", "permalink", "anchor"])
 _NOISY = ("a", "div", "ul", "ol", "p", "table", "td", "aside", "header", "form", "section", "details")
-_NOISY_PARTS = etree.XPath(
-    ".//span[contains(@class,'lineno') or @class='katex-html' or contains(@class,'MathJax') or "
-    "contains(@class,'sr-only') or contains(@class,'visually-hidden')]"
-)
+_NOISY_PARTS = ("lineno", "MathJax", "sr-only", "visually-hidden")  # parts of a span's class names
+_KATEX = "katex-html"
 _PHRASES = read_phrases(__name__)
 _LAST, _LAST_PARTS = 40, 12  # last elements to check for endings, and the most elements inside an ending
 _ARTICLES = "article"
@@ -57,7 +55,7 @@ def main_content(
     root = _plain_html(root, generators, names, listed)
     main, marked = _own_main(root, generators[-1]) or _find_main(root, next(root.iter("body"), root))
     show_controls(main, names)
-    _drop_noise(main, marked)
+    _drop_noise(main, names, marked)
     _drop_frames(main, url, marked)
     show(main, names)
     _drop_endings(main)
@@ -122,10 +120,11 @@ def _size(element: Element) -> int:
     return int(_LENGTH(element) - sum(map(_LENGTH, element.iter("script", "style", "nav"))))
 
 
-def _drop_noise(main: Element, marked: bool) -> None:
+def _drop_noise(main: Element, names: frozenset[str], marked: bool) -> None:
     noise = _NOISE if marked else _OUTSIDE
     doomed = [element for element in main.iter(*_NAMES["dropped"]) if not _is_kept(element)]
-    doomed += _NOISY_PARTS(main)
+    if any(map(_is_noisy_part, names)):
+        doomed += [span for span in main.iterdescendants("span") if _is_noisy_part(span.get("class") or "")]
     boxes = [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
     # A box with the title and most of the text is the page itself: its end tag is missing or misplaced.
     doomed += [box for box in boxes if marked or box.find(".//h1") is None or 2 * prose_size(box) < prose_size(main)]
@@ -163,6 +162,10 @@ def _is_kept(element: Element) -> bool:
         return (element.get("type") or "").startswith("math/tex")
     parent = element.getparent()
     return element.tag == "button" and parent is not None and parent.tag in HEADINGS
+
+
+def _is_noisy_part(names: str) -> bool:
+    return names == _KATEX or any(part in names for part in _NOISY_PARTS)
 
 
 def _is_noise(element: Element, noise: frozenset[str], marked: bool) -> bool:

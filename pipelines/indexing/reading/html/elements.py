@@ -1,5 +1,7 @@
 """Defines custom element names and headings, and checks elements for names and text."""
 
+from itertools import chain
+
 from lxml import etree
 from lxml.etree import _Element as Element
 
@@ -11,12 +13,13 @@ STYLES: dict[str, Style] = {
     **dict.fromkeys(("s", "del", "strike"), "strike"), RAISED: "sup", LOWERED: "sub", IMAGE: "image", MATH: "math"
 }  # fmt: skip
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_NAMES = etree.XPath("//@class | //@role | //input/@type", smart_strings=False)
+# Three expressions, because libxml2 sorts the results of a union.
+_NAMES = [etree.XPath(path, smart_strings=False) for path in ("//@class", "//@role", "//input/@type")]
 
 
 def names_of(root: Element) -> frozenset[str]:
     """Return the class names and roles of all elements and the types of inputs, which identify the generator."""
-    return frozenset(" ".join(_NAMES(root)).split())
+    return frozenset(" ".join(chain.from_iterable(names(root) for names in _NAMES)).split())
 
 
 def holds_words(element: Element) -> bool:

@@ -15,16 +15,14 @@ from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import LISTINGS
 from pipelines.text.phrases import read_phrases
 
-# A search page or a frameset. Themes have the box for results on every page, outside its content.
-_TEXTLESS = etree.XPath(
-    "boolean(//frameset | //div[@id='search-results'][ancestor::main or ancestor::*[@role='main'] or "
-    "not(//main or //*[@role='main'])])"
-)
+_RESULTS = etree.XPath("//div[@id='search-results']")
+_CONTENT = etree.XPath("boolean(//main or //*[@role='main'])")
 # Mount points of single-page applications.
 _MOUNTS = etree.XPath(
     "//body//*[@id='root' or @id='app' or @id='__next' or @id='___gatsby' or @id='__nuxt' or @id='swagger-ui' or "
     "@id='redoc' or self::app-root]"
 )
+_LENGTH = etree.XPath("string-length(.)")
 _PHRASES = read_phrases(__name__)
 _LITTLE = 200  # characters; before its script runs, an application shows only a name and a footer
 _SHELL = 500  # characters of a whole page, including navigation, before its script runs
@@ -66,8 +64,20 @@ def _is_listing(root: Element, names: frozenset[str], generators: Iterable[Gener
     Listings match nearly every name and would displace the pages that explain it. The Ray docs have 245 among 3,313
     pages.
     """
-    searched = bool(_TEXTLESS(root)) and prose_size(root, FRAME_SIZE) < FRAME_SIZE
+    searched = _is_textless(root) and prose_size(root, FRAME_SIZE) < FRAME_SIZE
     return searched or not LISTINGS.isdisjoint(names) or any(found(g.listing, root) for g in generators)
+
+
+def _is_textless(root: Element) -> bool:
+    """Return whether a page is a search page or a frameset.
+
+    Themes have the box for results on every page, outside its content.
+    """
+    if next(root.iter("frameset"), None) is not None:
+        return True
+    boxes = _RESULTS(root)
+    within = (one for box in boxes for one in box.iterancestors())
+    return bool(boxes) and (any(one.tag == "main" or one.get("role") == "main" for one in within) or not _CONTENT(root))
 
 
 def _is_redirect(root: Element, url: str) -> bool:
@@ -105,6 +115,8 @@ def _path(url: str) -> str:
 
 def _is_contents(root: Element) -> bool:
     if next(root.iter("a"), None) is None or (prose := prose_size(root, _MOST_PROSE)) == _MOST_PROSE:
+        return False
+    if prose >= max(FRAME_SIZE, _FRAME_SHARE * _LENGTH(root)):  # with its blanks, the text is only longer
         return False
     return prose < max(FRAME_SIZE, _FRAME_SHARE * sum(len(text.strip()) for text in root.itertext()))
 

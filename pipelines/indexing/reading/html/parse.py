@@ -12,11 +12,11 @@ from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.html.shadow import show_shadow_roots
-from pipelines.text.cleaning import clean_page
+from pipelines.text.cleaning import clean_page, is_clean_page
 
 # libxml2 compares each attribute of a tag with all others: 1,000 take 2 ms, 10,000 take 127 ms, 100,000 take 2 min.
 _MAX_ATTRIBUTES = 1000
-_LONG_TAG = rf"<[^<]{{{2 * _MAX_ATTRIBUTES},}}"  # a tag with the text after it, long enough for that many attributes
+_LONG = 2 * _MAX_ATTRIBUTES  # characters of a tag, with the text after it, that may have that many attributes
 # Elements that need an end tag in HTML.
 _ENDED = "a|b|code|dd|div|dt|em|i|li|p|pre|script|section|span|strong|td|th|title|tr"
 _CDATA = "<![CDATA["
@@ -43,7 +43,7 @@ def parse_html(text: str) -> Element:
         text = _as_html(text)
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
     try:
-        root = etree.fromstring(re.sub(_LONG_TAG, _cut_attributes, text).encode("utf-8", "ignore"), parser)
+        root = etree.fromstring(_without_long_tags(text).encode("utf-8", "ignore"), parser)
     except etree.XMLSyntaxError:
         return etree.Element("html")
     if root is None or any("Excessive depth" in entry.message for entry in parser.error_log):
@@ -67,17 +67,22 @@ def _clean(root: Element) -> None:
     for element in root.iter(*_SHOWN):
         if shown := element.get(name := _SHOWN[element.tag]):
             element.set(name, clean_page(shown))
-    text = etree.tostring(root, encoding="unicode", method="text")
-    if clean_page(text) == text:  # true for most pages, and much faster than checking each element
+    if is_clean_page(etree.tostring(root, encoding="unicode", method="text")):  # most pages are, all at once
         return
     for element in root.iter():
         element.text = element.text and clean_page(element.text)
         element.tail = element.tail and clean_page(element.tail)
 
 
-def _cut_attributes(found: re.Match[str]) -> str:
+def _without_long_tags(text: str) -> str:
+    first, *tags = text.split("<")
+    if max(map(len, tags), default=0) < _LONG:
+        return text
+    return "".join([first, *(_cut_attributes(f"<{tag}") if len(tag) >= _LONG else f"<{tag}" for tag in tags)])
+
+
+def _cut_attributes(part: str) -> str:
     """Return a tag and the text after it, without the tag's attributes if there are too many."""
-    part = found[0]
     quoted = re.match(r"""(?>(?:[^>"']|"[^"]*"|'[^']*')*)""", part)
     end = quoted.end() if quoted and part[quoted.end() : quoted.end() + 1] == ">" else part.find(">")
     end = len(part) if end < 0 else end

@@ -1,14 +1,11 @@
 """Resolves the references of a page with a `<base>`. Independent of content."""
 
-from itertools import islice
 from urllib.parse import urljoin
 
 from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.links import base_of
-
-_BASES = etree.XPath("//base[@href]")
 
 
 def resolve_references(root: Element, url: str) -> None:
@@ -17,7 +14,7 @@ def resolve_references(root: Element, url: str) -> None:
     Links to an element of the page stay unchanged. A browser would resolve them against the base, too, but the scripts
     and readers of these sites expect them to stay on the page.
     """
-    base = next((base_of(url, one.get("href", "")) for one in islice(_BASES(root), 1)), url)
+    base = next((base_of(url, href) for one in root.iter("base") if (href := one.get("href")) is not None), url)
     if base == url:
         return
     ids = {element.get("id") or element.get("name") for element in root.iter(etree.Element)}

@@ -17,8 +17,6 @@ from pipelines.text.phrases import read_names
 
 SIGNATURE = "raydex-signature"  # the class of a term that is a signature
 _KEYWORDS = read_names(__name__)["keywords"]
-_NAMED = etree.XPath(".//a[@id or @name] | .//span[@id] | .//strong[@id] | .//b[@id] | .//code[@id]")
-_BOXES = etree.XPath(".//*[self::div or self::section or self::article][@id]")
 _LINES = ("p", "div", "pre", "blockquote")  # elements that consist of a signature
 _FIRST = (*_LINES, "code", "span", "tt", "strong", "b")
 _HOLDERS = ("dt", "td", "th", "li", "a", "pre", *HEADINGS)  # a signature inside one of these is not a separate entry
@@ -38,7 +36,7 @@ _STOP = (".", "!", "?", "…", ":", ",")
 
 def mend_signatures(root: Element) -> None:
     """Turn each signature with a name into a list entry: a term, whose definition is the text after it."""
-    for box in _BOXES(root):
+    for box in [box for box in root.iterdescendants(*_ENTRIES) if box.get("id") is not None]:
         line = _first_line(box)
         if line is not None and is_signature(line, box.get("id") or ""):
             _become_entry(line, [box.attrib.pop("id")], box)
@@ -111,10 +109,17 @@ def _first_line(box: Element) -> Element | None:
     return first if ends else None
 
 
+def _named(root: Element) -> Iterator[Element]:
+    """Yield the elements within a line that a link may lead to."""
+    for element in root.iterdescendants("a", "span", "strong", "b", "code"):
+        if element.get("id") is not None or (element.tag == "a" and element.get("name") is not None):
+            yield element
+
+
 def _lines_with_names(root: Element) -> Iterator[tuple[Element, list[str]]]:
     """Yield the lines that contain names, with these names."""
     lines: dict[Element, list[str]] = {}
-    for named in _NAMED(root):
+    for named in _named(root):
         name = named.get("id") or named.get("name") or ""
         line = next(named.iterancestors(*_LINES), None)
         if line is not None and not name.startswith("index-"):
@@ -156,6 +161,6 @@ def _become_entry(line: Element, names: list[str], box: Element | None) -> None:
         definition = etree.SubElement(entries, "dd")
         definition.text, entries.tail = entries.tail, None
         definition.extend(list(entries.itersiblings()))
-    for named in _NAMED(term):
+    for named in list(_named(term)):
         named.attrib.pop("id", None)
         named.attrib.pop("name", None)
