@@ -4,6 +4,7 @@ Three structures occur in documentation, and may be nested: containers with an i
 most other sites), and entries of definition lists (APIs, settings, glossaries). Independent of formats.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ _SMALL = 200  # characters of a section that may be joined to its parent: a sent
 _REPEATED, _MOST = 3, 0.5  # repeated small sections with one heading: least number, and least share of all its sections
 _TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below h1 to h6, for sections that begin at a named anchor in the text
 _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
+_SIGNATURE = re.compile(r"(?:[^\s(]+\s+){0,3}[^\s(]*(?:\w\(|\s=\s|::)")  # a heading that declares a name
+_NAME = re.compile(r"[^=({]{1,100}+(?:\([^()]*+\))?")  # the part of such a heading that names it
+_LONG_HEADING = 120  # characters; longer declarations are text below their name
 _REMAINDER = 0.1  # of an index's size: text for its description and usage notes
 
 
@@ -80,6 +84,16 @@ class SectionFrame:
         """Return whether the section has a heading and little text."""
         return bool(self.heading) and self.filled and size_of(self.content) <= _SMALL
 
+    def ends_before(self, part: "SectionFrame") -> bool:
+        """Return whether the scope of a heading ends before the container `part`: it is deeper, or both declare."""
+        alike = self.level == part.level and all(_SIGNATURE.match(one.heading) for one in (self, part))
+        return not self.container and (self.level > part.level or alike)
+
+    def is_next_to(self, before: "SectionFrame") -> bool:
+        """Return whether the section begins with a signature on the level of the heading `before`, right after it."""
+        same = self.level == before.level and self.parent in (before, before.parent)
+        return same and _SIGNATURE.match(self.heading) is not None
+
     def take(self, part: "SectionFrame") -> None:
         """Absorb the heading and the blocks of `part`, which is then no longer a section."""
         heading = part.heading if not part.heading[-1:].isalnum() else f"{part.heading}:"
@@ -115,6 +129,7 @@ class SectionBuilder:
         an index has no sections.
         """
         self._join_repeated()
+        self._keep_signatures()
         owners: dict[str, SectionFrame] = {}
         for frame in self._frames:  # a link leads to the first section with its id
             frame.anchors = [anchor for anchor in frame.anchors if owners.setdefault(anchor, frame) is frame]
@@ -140,6 +155,24 @@ class SectionBuilder:
                 parent.take(frame)
             elif frame.filled:
                 followed.update(frame.path()[:-1])
+
+    def _keep_signatures(self) -> None:
+        """Keep the signatures that are headings without text: consecutive ones as text of the last one's section."""
+        waiting: list[SectionFrame] = []
+        for frame, following in zip(self._frames, [*self._frames[1:], None], strict=True):
+            if not _SIGNATURE.match(frame.heading):
+                continue
+            if not frame.filled and following is not None and following.is_next_to(frame):
+                waiting.append(frame)
+                continue
+            if waiting or not (frame.filled or (following is not None and following.parent is frame)):
+                own = [] if frame.filled else [frame]
+                frame.content[:0] = [Paragraph((Span(one.heading),)) for one in (*waiting, *own)]
+                for one in waiting:
+                    if one is not frame.parent:
+                        frame.anchors, one.anchors = [*one.anchors, *frame.anchors], []
+                frame.filled = frame.is_source = True
+            waiting = []
 
     # -- sections -----------------------------------------------------------------------------------------
 
@@ -268,7 +301,10 @@ class SectionBuilder:
         own = not anchors or anchors[-1] in innermost.anchors
         if own and innermost.container and innermost.parent and not innermost.heading and not innermost.filled:
             innermost.heading, innermost.level = title, level
+            while innermost.parent.ends_before(innermost) and innermost.parent.parent:
+                innermost.parent = innermost.parent.parent
             innermost.anchors = self._take_targets([*anchors, *innermost.anchors])
+            self._declare(heading.spans)
             return
         if heading.minor and not anchors and not self._targets:
             last = heading.spans[-1]
@@ -276,6 +312,15 @@ class SectionBuilder:
             self.paragraph((*heading.spans[:-1], ending))
             return
         self._open_scope(title, level, self._take_targets(anchors))
+        self._declare(heading.spans)
+
+    def _declare(self, spans: Spans) -> None:
+        """Shorten a long declaration in the innermost heading to its name, and add it as text."""
+        innermost = self._innermost
+        is_long = len(innermost.heading) > _LONG_HEADING and _SIGNATURE.match(innermost.heading)
+        if is_long and (name := _NAME.match(innermost.heading)):
+            innermost.heading = name[0].strip()
+            self.paragraph(spans)
 
     def begin(self, title: str, words: int, following: int) -> bool:
         """Begin a section at a waiting anchor name, and return whether `title` becomes its heading.

@@ -1,5 +1,7 @@
 """An API entry is a section with its text, even if the text follows an empty definition."""
 
+import pytest
+
 from pipelines.page.cut.outline import with_outlines
 from pipelines.page.tree import Section
 from tests.kit.blocks import blocks_of
@@ -67,3 +69,39 @@ def test_signature_without_text_lists_the_names_it_contains():
 def test_terms_and_definitions_without_end_tags_are_separate():
     page = read_html("<main><h1>T</h1><dl><dt>a<dt>b<dd>Both.<dd>More.<dl><dt>i<dd>In.</dl><dt>c<dd>Last.</dl></main>")
     assert text_of(*page.sections).split() == ["a:", "b:", "Both.", "More.", "i:", "In.", "c:", "Last."]
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [
+        "<h3 id='a'>send(x)</h3><h3 id='b'>send(x, y)</h3><p>Sends it.</p><h3 id='z'>stop()</h3>",
+        "<div id='a'><h3>send(x)</h3><h3 id='b'>send(x, y)</h3><p>Sends it.</p></div><div id='z'><h3>stop()</h3></div>",
+        "<section><h3 id='a'>send(x)</h3><h3 id='b'>send(x, y)</h3><p>Sends it.</p></section><h3 id='z'>stop()</h3>",
+    ],
+)
+def test_consecutive_headings_that_are_signatures_share_the_text_below(functions):
+    page = f"<h1>M</h1><h2>Functions</h2>{functions}<h2 id='y'>More</h2><p>Words.</p>"
+    assert found_in(page) == [
+        (("a", "b"), ("M", "Functions", "send(x, y)"), "send(x)\n\nSends it."),
+        (("z",), ("M", "Functions", "stop()"), "stop()"),
+        (("y",), ("M", "More"), "Words."),
+    ]
+
+
+def found_in(page: str) -> list[tuple[tuple[str, ...], tuple[str, ...], str]]:
+    return [(part.anchors, part.headings, text_of(part)) for part in read_html(page).sections]
+
+
+@pytest.mark.parametrize(("before", "heading"), [("<h4>B</h4>", "<h3>C"), ("<h3>b(x)</h3>", "<h3>c(x)")])
+def test_container_ends_the_section_of_a_deeper_heading_or_signature(before, heading):
+    page = f"<h1>A</h1>{before}<p>One.</p><div id='c'>{heading} <div>since 2</div></h3><p>Two.</p></div>"
+    anchors, headings, text = found_in(page)[1]
+    assert (anchors, headings[0], headings[1], text) == (("c",), "A", heading[4:] + " since 2", "Two.")
+
+
+def test_long_declaration_in_a_heading_is_text_below_its_name():
+    declared = "option() =<br> " + " |<br> ".join(f"{{flag_{n}, boolean()}}" for n in range(12))
+    for after in ("", "<p>All options.</p>", "<h4 id='b'>mode() = atom()</h4>"):
+        first = read_html(f"<h1>Types</h1><h4 id='a'>{declared}</h4>{after}").sections[0]
+        assert (first.headings[-1], first.anchor) == ("option()", "a")
+        assert text_of(first).startswith("option() = {flag_0, boolean()} | {flag_1, ")

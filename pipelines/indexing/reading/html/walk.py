@@ -227,6 +227,8 @@ class TreeWalker:
 
 def _heading_of(element: Element) -> PageHeading:
     """Return a heading with its id, or with the first name in it."""
+    for block in element.iterdescendants("div", "p"):
+        block.text = f" {block.text or ''}"
     inner = [part for part in element.iter("a", "span") if part.get("class") not in INDEX_TERMS]
     own_id = element.get("id") or next((name for part in inner if (name := part.get("id") or part.get("name"))), None)
     level = int(element.tag[1])
