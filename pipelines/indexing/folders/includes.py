@@ -155,7 +155,8 @@ class Includes:
 
 def _places(text: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
     """Yield includes in order, with the groups of their form; a component only if it is imported."""
-    imported = dict(re.findall(_TABLE["imports"], text, re.MULTILINE))
+    found = re.findall(_TABLE["imports"], text, re.MULTILINE)
+    imported = {name: re.sub(r"\\(.)", r"\1", path) for name, path in found}  # a JavaScript string may escape signs
     for place in _PLACE.finditer(text):
         said = {re.sub(r"_\d+$", "", name): value for name, value in place.groupdict().items() if value}
         said |= {how: imported.get(said[name], "") for name, how in _IMPORTED.items() if name in said}

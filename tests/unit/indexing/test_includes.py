@@ -100,7 +100,7 @@ def test_fragment_without_a_format_is_page_text_unless_included_as_code(reposito
 
 def test_component_imported_from_a_page_becomes_its_text(repository):
     (repository / "docs/_part.mdx").write_text("import Note from './note.md'\n\nA part.\n\n<Note />\n")
-    said = "import Part from '@site/docs/_part.mdx'\n\n<Part of='it' />\n<Other />\n\n```jsx\n<Part />\n```\n"
+    said = "import Part from '@site/docs/\\_part.mdx'\n\n<Part of='it' />\n<Other />\n\n```jsx\n<Part />\n```\n"
     shown = said.replace("<Part of='it' />", "import Note from './note.md'\n\nA part.\n\nNote *well*.")
     assert filled(repository, said) == shown
     assert Includes(LocalFileSystem(), str(repository))("a.mdx", b"<Other />\n") == b"<Other />\n"
