@@ -26,6 +26,7 @@ FEW_WORDS = 3  # outside links: "More: [ports](…), [HTTPS](…)." has one
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[`“‘]*[A-Z0-9`])")
 _NUMBERED = re.compile(r"\s*(\d{1,9})[.)](?:\s|$)")
+_ASKS = re.compile(r"\*\*[^*\n]+[?？]\*\*")  # the heading of a subsection that is a question
 _CLOSES = re.compile(r"[.!?。！？][\"')\]”’`*]*$")
 SAID = (BlockKind.PROSE, BlockKind.NOTE)  # the kinds that consist of sentences
 
@@ -160,8 +161,8 @@ def is_definition(block: MarkdownBlock) -> bool:
 
 
 def _is_open(block: MarkdownBlock) -> bool:
-    """Return whether a block is prose that doesn't end like a sentence: a lead-in, a label, the name of a tab."""
-    return block.kind is BlockKind.PROSE and not _CLOSES.search(block.plain)
+    """Return whether a block is prose that only begins something: a lead-in, a label, the name of a tab, a heading."""
+    return block.kind is BlockKind.PROSE and not (_CLOSES.search(block.plain) and not _ASKS.fullmatch(block.text))
 
 
 def _is_line(block: MarkdownBlock) -> bool:

@@ -209,5 +209,7 @@ def test_aside_is_quoted_between_two_passages_but_not_at_the_end() -> None:
 def test_short_complete_section_is_followed_by_its_subsections() -> None:
     text, below = "There are two ways.", f"**One**\n\n{'disks ' * 120}.\n\n**Two**\n\n{'disks ' * 130}."
     assert places(text, 0, below=below) == [0, 1], "the heading of what has no room is left out"
+    asked = below.replace("**Two**", "**Two?**")
+    assert places(text, 0, below=asked) == [0, 1], "so is one that is a question"
     assert places(text, 0, after=1, below=below) == [0]
     assert places(f"{'disks ' * 101}.", 0, below=below) == [0], "a long section is an answer itself"
