@@ -124,9 +124,14 @@ def add_below(quote: Quote, section: Sequence[Passage], text: str, most: int = F
 
 def _without_label(passages: list[Passage]) -> list[Passage]:
     """Return passages without trailing ones that say nothing: asides, and labels of omitted text."""
-    while passages and (count_words(passages[-1:]) <= TITLE_WORDS or not says_more(passages[-1])):
+    while passages and (_is_label(passages[-1]) or not says_more(passages[-1])):
         passages.pop()
     return passages
+
+
+def _is_label(passage: Passage) -> bool:
+    """Return whether a passage is as short as a label, and no command."""
+    return count_words([passage]) <= TITLE_WORDS and not passage.has_code
 
 
 def count_words(passages: Iterable[Passage]) -> int:

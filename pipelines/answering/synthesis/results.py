@@ -32,7 +32,7 @@ RESULTS, FIRST = 600, 200
 def fill_results(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
     """Return the quotes, each filled from its section: the first gets more room, the others share the rest."""
     titles = tell_apart([hits[quote.hit] for quote in quotes])
-    pages = [hits[quote.hit].url for quote in quotes]
+    shown = [hits[quote.hit] for quote in quotes]
     left = RESULTS - sum(len(title.split()) for title in titles)
     filled: list[Quote] = []
     for n, quote in enumerate(quotes):
@@ -41,9 +41,16 @@ def fill_results(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, .
         hit = hits[quote.hit]
         section = split_passages(hit.passage)
         result = fit(quote, section, most)
-        filled.append(add_below(result, section, hit.below, most) if pages.count(hit.url) == 1 else result)
+        apart = not any(_is_below(other, hit) for other in shown)
+        filled.append(add_below(result, section, hit.below, most) if apart else result)
         left -= count_words(filled[-1].passages)
     return tuple(filled)
+
+
+def _is_below(hit: Hit, other: Hit) -> bool:
+    """Return whether a hit's section is inside the other one's."""
+    above = len(other.headings)
+    return hit.url == other.url and len(hit.headings) > above and hit.headings[:above] == other.headings
 
 
 def fit(quote: Quote, section: Sequence[Passage], most: int) -> Quote:

@@ -56,6 +56,15 @@ def test_up_to_five_sections_are_shown_in_600_words_with_their_command(many: int
     assert ("…" in made) == (many > 1), "it tells where something is left out"
 
 
+def test_subsection_with_the_command_is_shown_below_its_section_but_once() -> None:
+    run = "Clear the cache so:\n\n```\nclear --cache\n```"
+    whole = section("Clearing", "The cache is cleared in two steps.", below=f"**Run it**\n\n{run}")
+    other = section("Sizes", FILLER * 2)
+    part = replace(section("Run it", run), headings=("Cache", "Clearing", "Run it"))
+    assert "clear --cache" in show(ASKED, whole, other), "another section of the page is shown too"
+    assert show(ASKED, whole, part).count("clear --cache") == 1
+
+
 def test_duplicate_texts_are_shown_once() -> None:
     text = "To clear the cache of the service, call `clear()` in a shell, then restart the service at once."
     hits = [section("Clearing", text), section("Clearing", text, page="old"), section("Disks", FILLER)]
