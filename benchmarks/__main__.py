@@ -33,6 +33,7 @@ BENCHMARKS = (
     Benchmark("reading", "reading_html", page="benchmarks/results/reading-html.md"),
     Benchmark("sources", "reading_sources", page="benchmarks/results/reading-sources.md"),
     Benchmark("retrieval", "retrieval"),
+    Benchmark("several", "several"),
     Benchmark("load", "load"),
     Benchmark("serve", "answering_serve"),
     Benchmark("peers", "peers"),

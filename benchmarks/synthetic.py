@@ -1,6 +1,6 @@
 """Generates a collection of any size that resembles documentation: real text with changed words, clustered vectors.
 
-    python -m benchmarks.synthetic --home DIR [--chunks 200000] [--vector-type halfvec]
+    python -m benchmarks.synthetic --home DIR [--chunks 200000] [--vector-type vector]
 
 The pages come from RAYDEX_DATA/ray-docs-html.tar.xz, repeated; each copy replaces some words. Vectors are clustered
 around pages, and pages around subjects. The same seed gives the same collection, page by page, so memory stays
@@ -12,7 +12,7 @@ import argparse
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -186,14 +186,14 @@ def _drawn(rng: np.random.Generator, count: int, basis: np.ndarray) -> np.ndarra
 # ---------------------------------------------------------------------------------------------- loading
 
 
-def synthetic_settings(vector_type: VectorType = "vector") -> IndexSettings:
+def synthetic_settings(vector_type: VectorType = "auto") -> IndexSettings:
     """Return the settings of an index of synthetic chunks, whose vectors come from no model."""
     return IndexSettings("none", "none", DIMENSION, vector_type=vector_type)
 
 
-def stage(store: Store, run: int, pages: Sequence[MadePage]) -> None:
+def stage(store: Store, run: int, pages: Sequence[MadePage], collection: str = COLLECTION) -> None:
     """Save and stage pages like the tasks of a run. A vector that is already stored is not stored again."""
-    store.save_pages(COLLECTION, run, [page.fetched for page in pages])
+    store.save_pages(collection, run, [page.fetched for page in pages])
     store.stage_pages(run, [page.staged for page in pages])
     vectors = {c.embed_hash: v for page in pages for c, v in zip(page.staged.chunks, page.vectors, strict=True)}
     wanted = {chunk.embed_hash: page.staged.url for page in pages for chunk in page.staged.chunks}
@@ -208,16 +208,18 @@ def untimed(_name: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def stage_all(store: Store, run: int, pages: Iterator[MadePage], timed: Timed = untimed) -> None:
+def stage_all(
+    store: Store, run: int, pages: Iterator[MadePage], timed: Timed = untimed, collection: str = COLLECTION
+) -> None:
     """Stage pages, one subject at a time, each in `timed("stage")`. Generating them is not counted."""
     while batch := list(itertools.islice(pages, PAGES_A_SUBJECT)):
         with timed("stage"):
-            stage(store, run, batch)
+            stage(store, run, batch, collection)
 
 
 def publish(store: Store, lock: RunLock, run: int, settings: IndexSettings) -> Publication:
     """Publish the staged pages like a run, and make them live."""
-    base = find_base_index(store, COLLECTION, settings)
+    base = find_base_index(store, lock.collection, settings)
     return publish_run(store, lock, run, settings, base, True, BuildResources("3GB", 2))
 
 
@@ -230,21 +232,22 @@ def open_database(server: str, name: str) -> str:
     return urlsplit(server)._replace(path=f"/{name}").geturl()
 
 
-def prepared(server: str, synthetic: Synthetic, vector_type: VectorType = "vector") -> str:
+def prepared(server: str, synthetic: Synthetic, vector_type: VectorType = "auto") -> str:
     """Return the URL of the database with `synthetic` on `server`, loaded if necessary."""
-    url = open_database(server, synthetic.database + ("_halfvec" if vector_type == "halfvec" else ""))
+    url = open_database(server, synthetic.database + ("" if vector_type == "auto" else f"_{vector_type}"))
     with Store(url) as store:
         store.migrate()
-        try:
-            store.live_index(COLLECTION)
-        except NoLiveIndex:
-            _load(store, synthetic, synthetic_settings(vector_type))
+        load(store, synthetic, synthetic_settings(vector_type))
     return url
 
 
-def _load(store: Store, synthetic: Synthetic, settings: IndexSettings) -> None:
-    with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
-        stage_all(store, record.run, synthetic.pages())
+def load(store: Store, synthetic: Synthetic, settings: IndexSettings, collection: str = COLLECTION) -> None:
+    """Index `synthetic` as `collection`, unless that has a live index."""
+    with suppress(NoLiveIndex):
+        store.live_index(collection)
+        return
+    with hold_collection(store, collection) as lock, record_run(lock, "reindex", {}) as record:
+        stage_all(store, record.run, synthetic.pages(), collection=collection)
         publish(store, lock, record.run, settings)
 
 
@@ -253,7 +256,7 @@ def main() -> None:
     parser.add_argument("--home", type=Path, required=True, help="folder of the embedded Postgres")
     parser.add_argument("--database-url", help="instead of the embedded one")
     parser.add_argument("--chunks", type=int, default=200_000)
-    parser.add_argument("--vector-type", choices=["vector", "halfvec"], default="vector")
+    parser.add_argument("--vector-type", choices=["auto", "vector", "halfvec"], default="auto")
     args = parser.parse_args()
     with nullcontext() if args.database_url else embedded.run_postgres(args.home):
         began, server = time.perf_counter(), args.database_url or superuser_url(args.home)

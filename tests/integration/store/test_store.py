@@ -486,6 +486,17 @@ def test_more_dimensions_than_hnsw_allows_are_refused(dimension, asked):
         choose_vector_type(IndexSettings(dimension=dimension, vector_type=asked), 1)
 
 
+def test_row_keeps_its_vector_and_its_text(store):
+    words = random.Random(1).sample(range(10**9), 80)  # they don't compress well
+    Workshop(store, model="hash:384").reindex({"p.html": {"s": " ".join(map(str, words))}})
+    with psycopg.connect(store.url) as connection:
+        (outside,) = connection.execute(
+            "select pg_relation_size(reltoastrelid) from pg_class where oid = %s::regclass",
+            [f"chunk_{store.live_index('docs').id}"],
+        ).fetchone()
+    assert outside == 0  # each text outside would cost a search in an index
+
+
 @pytest.mark.parametrize(("model", "asked", "column"), [
     ("hash:64", "auto", "vector(64)"), ("hash:64", "halfvec", "halfvec(64)"), ("hash:2100", "auto", "halfvec(2100)"),
 ])  # fmt: skip
