@@ -131,19 +131,7 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
     for length in range(len(beginning), 0, -1):
         if ending[-length:] == beginning[:length]:
             return text.rstrip() + following[words[length - 1].end() :]
-    return _as_one_listing(text, following) or f"{text}\n\n{_go_on(following)}"
-
-
-def _as_one_listing(text: str, following: str) -> str:
-    """Return both texts with their listings as one, "" unless a listing ends the first and begins the second.
-
-    A chunk repeats no line of a listing without indentation, such as a terminal session, that it continues.
-    """
-    before, _, last = text.rstrip().rpartition("\n")
-    first, _, rest = following.partition("\n")
-    opened = [line for line in before.split("\n") if line.startswith(FENCE)]
-    continues = last.startswith(FENCE) and not last.strip("`") and opened[-1:] == [first] and first.startswith(last)
-    return f"{before}\n{rest}" if continues else ""
+    return f"{text}\n\n{_go_on(following)}"
 
 
 def _cut_listing(text: str, following: str) -> bool:

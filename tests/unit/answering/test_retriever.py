@@ -580,10 +580,6 @@ HEAD = "| name | size |\n| --- | --- |\n"
     ("Calls:\n\n`a()`\\\nOne.", "Calls:\\\n…\\\n`b()`\\\nTwo.", 0, "Calls:\n\n`a()`\\\nOne.\n\n`b()`\\\nTwo."),
     ("1. Do:\n\n    - a", "-   > Mind.\n\n2. Go", 0, "1. Do:\n\n    - a\n\n    > Mind.\n\n2. Go"),
     ("One is here.", "Two\n…\nmore", 0, "One is here.\n\nTwo\n…\nmore"),
-    # A listing that goes on without repeated lines.
-    ("Try:\n\n```sh\n$ a\nA\n```", "```sh\n$ b\nB\n```\n\nEnd.", 0, "Try:\n\n```sh\n$ a\nA\n$ b\nB\n```\n\nEnd."),
-    ("```sh\n$ a\n```", "```py\nb()\n```", 0, "```sh\n$ a\n```\n\n```py\nb()\n```"),
-    ("```sh\n$ a\n```\n\nThen:", "```sh\n$ b\n```", 0, "```sh\n$ a\n```\n\nThen:\n\n```sh\n$ b\n```"),
 ])  # fmt: skip
 def test_text_shared_by_two_chunks_is_not_repeated(one: str, other: str, overlap: int, text: str) -> None:
     assert join_chunks(one, other, overlap) == text
