@@ -25,6 +25,15 @@ def shown(text: str, kind: str = "text/markdown") -> str:
         ('{{< glossary_tooltip text="Pod" >}} is small.', "Pod is small."),
         ('The {{< glossary_tooltip term_id="kubelet" >}} runs.', "The kubelet runs."),
         ('{{< button text="Get the agent" url="/x" >}}', "Get the agent"),
+        # A tag around words of a sentence; its label is no title.
+        (
+            'Set\n{{<hover label="a" line="2">}}Size{{</hover >}} and\n{{<hover label="a">}}Name{{</hover>}}.',
+            "Set Size and Name.",
+        ),
+        ('Set the\n{{<hover label="a">}}size{{</hover>}}\nfirst.', "Set the size first."),
+        ('The {{<hover label="a">}}size{{</hover>}} is big.', "The size is big."),
+        ('{{<hover label="a">}}Size{{</hover>}} is big.', "Size is big."),
+        ('{{< tab "Linux" >}}Words.{{< /tab >}}', "Linux\n\nWords."),
         ('{% include note.html content="Restart the **server** now." %}', "Restart the server now."),
         ('{% include tip.html message="Keep it." type="danger" %}', "Keep it."),
         ("{{< skew currentVersion >}} is new.", "is new."),

@@ -5,6 +5,7 @@ like a tag is not one.
 """
 
 import re
+from functools import cache
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
@@ -56,6 +57,7 @@ _ENDS = {
 # The tags around text that Liquid leaves unchanged. A tag on its own line is removed with the line.
 _RAW = re.compile(r"^[ \t]*\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}[ \t]*\n|\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}", re.MULTILINE)
 _ATTRIBUTES = re.compile(r"\{:[ \t]*+([^{}\n]*+)\}[ \t]*+$")  # kramdown attributes for the block above
+_GOES_ON, _LONGEST_WORD = re.compile(r"[\w,][ \t]*\n\Z"), 100  # the end of a line whose sentence goes on
 _FAILED = "templates: texts in which no more end of a name comes"  # key in `env`
 
 
@@ -119,6 +121,8 @@ def _block_tag(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     if tag is None or _SHOWN_ITSELF.fullmatch(tag[0]):
         return False
     line = line_at(state, tag.end(), start)
+    if _is_in_sentence(state.src, tag, state.eMarks[line]):
+        return False
     if _IN_LINE.search(tag[0]) and state.skipSpaces(tag.end()) < state.eMarks[line]:
         return False
     if silent:
@@ -133,6 +137,27 @@ def _block_tag(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         tag = _TAG.match(state.src, state.skipSpaces(place), limit)
     read_rest(state, place, line_at(state, place, start), end)
     return True
+
+
+def _is_in_sentence(text: str, tag: re.Match[str], end: int) -> bool:
+    """Return whether a tag surrounds words of a sentence, as in `a {{< hover label="x" >}}word{{< /hover >}} here`.
+
+    Its line ends at `end`. The page shows these words, and the tag's attributes only on request.
+    """
+    name = _name_of(tag)
+    if not name or name in _ENDS:
+        return False
+    closing = _closing(name).search(text, tag.end(), end)
+    if closing is None or not text[tag.end() : closing.start()].strip():
+        return False
+    line = text.rfind("\n", 0, tag.start()) + 1
+    beside = text[line : tag.start()] + text[closing.end() : end]
+    return bool(beside.strip() or _GOES_ON.search(text, max(0, line - _LONGEST_WORD), line))
+
+
+@cache
+def _closing(name: str) -> re.Pattern[str]:
+    return re.compile(rf"\{{\{{[<%]\s*/\s*{re.escape(name)}\s*[>%]\}}\}}")
 
 
 def _ending_of(state: StateBlock | StateInline, tag: re.Match[str], limit: int) -> re.Match[str] | None:
@@ -207,10 +232,15 @@ def _inline_tag(state: StateInline, silent: bool) -> bool:
     ending = None if itself else _ending_of(state, found, state.posMax)
     if not silent and itself:
         state.append_pending("".join(itself.groups()))
-    elif not silent and not ending:
+    elif not silent and not ending and not _is_in_sentence(state.src, found, _end_of_line(state)):
         push_words(state, found["path"] or _words_of(found[0]))
     state.pos = ending.end() if ending else found.end()
     return True
+
+
+def _end_of_line(state: StateInline) -> int:
+    end = state.src.find("\n", state.pos, state.posMax)
+    return end if end >= 0 else state.posMax
 
 
 def _inline_html(state: StateInline, silent: bool) -> bool:
