@@ -9,7 +9,7 @@ from pipelines.records import Page
 from tests.kit.blocks import blocks_of
 
 FONTS = {"prose": "Helvetica", "bold": "Helvetica-Bold", "code": "Courier"}
-# A line on a page: font, size, left and lower edge, text.
+# A line on a page: font, size, left and lower edge, text. The size of a rule is its width.
 Shown = tuple[str, float, float, float, str]
 
 
@@ -19,7 +19,8 @@ def pdf_of(pages: list[list[Shown]], title: str | None = None, outline: Sequence
     numbers = [20 + 2 * place for place in range(len(pages))]
     for number, lines in zip(numbers, pages, strict=True):
         shown = "".join(
-            f"BT /{font} {size} Tf {left} {base} Td ({_escaped(text)}) Tj ET\n"
+            f"{left} {base} {size} 0.7 re f\n" * (font == "rule")
+            or f"BT /{font} {size} Tf {left} {base} Td ({_escaped(text)}) Tj ET\n"
             for font, size, left, base, text in lines
         ).encode("cp1252")
         objects[number] = f"<< /Type /Page /Parent 2 0 R /Contents {number + 1} 0 R >>".encode()
@@ -221,3 +222,12 @@ def test_exponents_and_footnote_marks_are_told_from_numbers():
     page = beside(72, ("holds 2", 0), ("32", 3.6), (" and 10", 0), ("-6", 3.6), (" in H", 0), ("2", -2), ("O", 0))
     assert words(read([page])) == "holds 2^32 and 10^-6 in H2O"
     assert words(read([beside(72, ("see the nodes", 0), ("3", 3.6), (" as", 0))])) == "see the nodes [3] as"
+
+
+def test_text_below_a_rule_through_it_is_struck_out():
+    line = [("prose", 10, 72, 500, "It costs 20"), ("prose", 10, 130, 500, "25 euros, no more")]
+    rules = {"middle": 502.5, "under": 498.5, "table": 512}
+    shown = {name: words(read([[*line, ("rule", 12, 106.5, base, "")]])) for name, base in rules.items()}
+    assert shown["middle"] == "It costs ~~20~~ 25 euros, no more"
+    assert shown["under"] == shown["table"] == "It costs 20 25 euros, no more"
+    assert words(read([[("prose", 10, 72, 500, "Old words"), ("rule", 60, 72, 502.5, "")]])) == "~~Old words~~"
