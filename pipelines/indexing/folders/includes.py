@@ -30,6 +30,7 @@ MOST_BYTES, DEPTH, MOST_PARTS, SOUGHT_BYTES = 4_000_000, 5, 50, 400
 _TABLE = read_table(__name__)
 _BLOCKS = frozenset(("component", "block"))  # groups of forms that a listing shows as examples
 _IMPORTED = {"component": "file", "listing": "code"}
+_IN_NUMBERS = str.maketrans({"L": None, ";": ","})  # `#L1-L3`, `1;3`
 _FORMS = "|".join(re.sub(r"\(\?P([<=]\w+)", rf"(?P\1_{n}", form) for n, form in enumerate(_TABLE["forms"]))
 _PLACE = re.compile(rf"^(?P<indent>[ \t]*)(?:{_FORMS})[ \t\r]*$", re.MULTILINE)
 
@@ -88,7 +89,7 @@ class Includes:
         return place[0] if in_code or shown_words(said.get("rest", "")) else ""
 
     def _part(self, name: str, said: dict[str, str], files: tuple[str, ...], in_code: bool) -> str:
-        name, colon, part = re.sub(_TABLE["families"], r"\1/\2s/", name).partition(":")
+        name, colon, part = re.sub(_TABLE["families"], r"\1/\2s/", name.removeprefix("~/")).partition(":")
         path, text = self._read(name, files[-1])
         if not text:
             return ""
@@ -172,7 +173,7 @@ def _choose(lines: Sequence[str], said: str) -> list[str]:
     start = next((n for n, line in enumerate(lines, 1) if _has(line, begins)), len(lines)) if any(begins) else 0
     end = next((n for n, line in enumerate(lines) if n >= start and _has(line, ends)), None) if any(ends) else None
     chosen = lines[start:end]
-    if numbers := _option("lines", said).replace("..", "-").replace(";", ","):
+    if numbers := _option("lines", said).translate(_IN_NUMBERS).replace("..", "-"):
         chosen = [line for part in numbers.split(",")[:MOST_PARTS] for line in lines[_range(part)]]
     return [line for line in chosen if not re.search(_TABLE["marks"], line)]
 

@@ -38,6 +38,11 @@ def block(code: str) -> str:
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
+        ("[!INCLUDE [a note](../../note.md)]", "Note *well*."),
+        ("[!include[](~/docs/note.md)]", "Note *well*."),
+        ("[!code-python[Main](../../../src/a.py#L4-L5)]", block(MAIN)),
+        ("[!code-python[](~/src/a.py?range=1,5)]", block("import app\n    return 1")),
+        (':::code language="python" source="~/src/a.py" range="4-5":::', block(MAIN)),
         ("[a](../../note.md ':include')", "Note *well*."),
         ("[a](../../../src/a.py ':include :type=code python')", block(ALL)),
         ("{* ../../src/a.py hl[3] *}", block(ALL)),

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from pipelines.indexing.reading.read import read_page
-from pipelines.page.tree import Code, Document, leaves_of
+from pipelines.page.plain import plain
+from pipelines.page.tree import Code, Document, Table, leaves_of
 from pipelines.records import Page
 from tests.kit.sectioning import text_of
 
@@ -115,6 +116,8 @@ def test_multi_line_formula_keeps_its_signs_and_a_price_is_no_formula(kind):
     [
         ("Read [[Restore Guide|how to restore]] and [[Keys#Rotate]].", "Read how to restore and Keys > Rotate."),
         ("It is so. %%ask whether it is%%", "It is so."),
+        ("One.\n\n%%\nAsk Mara.\n\nIs it so?\n%%\nTwo.", "One.\n\nTwo."),
+        ("- One\n\n  %%\n  Ask.\n  %%\n- Two\n\n%%\nNo end.", "- One\n- Two\n\n%% No end."),
         ("It is ==important==. ^block-id", "It is important."),
         ("![[diagram.png]] Words.", "Words."),
         ("Set a[[0]] to `[[x]]` if a == b and c == d.", "Set a[[0]] to [[x]] if a == b and c == d."),
@@ -137,6 +140,30 @@ def test_docfx_tabs_and_images_are_read_and_includes_are_not():
 def test_asciidoc_raised_lowered_struck_text_and_csv_tables_are_read():
     text = "= T\n\nUp to 2^32^ of H~2~O. [line-through]#Old price 5#, new 7.\n\n,===\nName,Port\nweb,80\n,===\n"
     assert shown(text, "text/asciidoc") == "Up to 2^32 of H2O. ~~Old price 5~~, new 7.\nName | Port\nweb | 80"
+
+
+def test_asciidoc_formulas_and_keys_keep_their_signs():
+    text = "It is stem:[a_1 < b*c*d] or kbd:[Ctrl+<].\n\n[stem]\n++++\nx < y & z\n++++\n"
+    assert shown(text, "text/asciidoc") == "It is a_1 < b*c*d or Ctrl+<.\n\nx < y & z"
+
+
+@pytest.mark.parametrize(
+    ("style", "lines"),
+    [
+        ("format=csv", '|===\nweb,"80, 81"\n|==='),
+        ('"format=csv",separator=;', "|===\nweb;80, 81\n|==="),
+        ('format="dsv"', "|===\nweb:80, 81\n|==="),
+        ("cols=2*", ',===\nweb,"80, 81"\n,==='),
+    ],
+)
+def test_asciidoc_table_of_separated_values_is_a_table(style, lines):
+    (table,) = read(f"[{style}]\n{lines}\n", "text/asciidoc").sections[0].content
+    assert isinstance(table, Table) and [[plain(cell) for cell in row] for row in table.rows] == [["web", "80, 81"]]
+
+
+def test_state_of_an_asciidoc_task_is_shown():
+    text = "* [x] Signed\n* [*] Sent\n* [ ] Paid\n"
+    assert shown(text, "text/asciidoc") == "- [x] Signed\n- [x] Sent\n- [ ] Paid"
 
 
 def test_block_in_an_asciidoc_entry_is_code_if_declared():

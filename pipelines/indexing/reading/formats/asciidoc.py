@@ -3,7 +3,6 @@
 Attributes have the values that the page sets; `ifdef` tests these too. Other files are not read.
 """
 
-import csv
 import operator
 import re
 from collections import deque
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
 from textwrap import dedent
 
+from pipelines.indexing.reading.formats.values import rows_of_values
 from pipelines.text.phrases import read_names, read_table
 
 _TABLE, _NAMES = read_table(__name__), read_names(__name__)
@@ -127,7 +127,7 @@ class _Blocks:
         self._lists.append((mark, above + " " * len(lead)))
         self._lead, self._joined, self._style = above + lead, True, ""
         if text := said.get("item") or said.get("meaning"):
-            self._paragraph(re.sub(r"^\[[ x*]\] ", "", text), "")
+            self._paragraph(re.sub(r"^\[\*\](?= )", "[x]", text), "")
 
     def _paragraph(self, first: str, style: str) -> None:
         lines, is_literal = [first], first.startswith(" ") and not self._joined
@@ -148,11 +148,10 @@ class _Blocks:
             lines.append(line)
         if (fence[0] in "-.`" and fence != "--") or _kind(style) in _NAMES["code"] - {"verse"}:
             self._code(lines, style, info)
-        elif fence[0] in "|!":
-            self._table(lines, style)
-        elif fence[0] in ",:":
-            rows = csv.reader(filter(str.strip, lines), delimiter=fence[0])
-            self._table([" ".join(f"|{cell}" for cell in row) for row in rows], style)
+        elif fence[0] in "|!,:":
+            delimiter = _delimiter(fence, style)
+            rows = rows_of_values(filter(str.strip, lines), delimiter) if delimiter else ()
+            self._table([" ".join(f"|{_escaped(cell)}" for cell in row) for row in rows] or lines, style)
         elif fence[0] == "+":
             self._put([line or "<!-- -->" for line in lines])
         elif fence[0] != "/":
@@ -216,7 +215,8 @@ class _Blocks:
 
         def keep(code: re.Match[str]) -> str:
             sign = "``" if "`" in (code[3] or "") else "`"
-            kept.append(f"{sign}{code[3]}{sign}" if code[3] else code[4] or code[5] or "")
+            shown = code[3] or code[6]
+            kept.append(f"{sign}{shown}{sign}" if shown else code[4] or code[5] or "")
             return f"\x02{len(kept) - 1}\x03"
 
         text = _CODE.sub(keep, self._filled(text))
@@ -229,6 +229,19 @@ def _said(line: str) -> dict[str, str]:
     """Return the parts of a line by the names of the groups of _LINE."""
     match = _LINE.match(line)
     return {name: value for name, value in match.groupdict().items() if value} if match else {}
+
+
+def _delimiter(fence: str, style: str) -> str:
+    """Return the character between the values of a table, "" if its cells begin with a bar."""
+    values, own = re.search(_TABLE["values"], style), re.search(_TABLE["separator"], style)
+    if fence[0] in "|!" and not values:
+        return ""
+    usual = _TABLE["delimiters"][values["format"]] if values else fence[0]
+    return own["separator"] if own else usual
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")
 
 
 def _columns(style: str) -> list[str]:

@@ -34,6 +34,7 @@ from pipelines.indexing.reading.formats.marked_lines import shown_code
 from pipelines.indexing.reading.formats.mdx import is_mdx, mdx
 from pipelines.indexing.reading.formats.myst import myst
 from pipelines.indexing.reading.formats.python_markdown import boxes, python_markdown
+from pipelines.indexing.reading.formats.rules import ENDS, place_of
 from pipelines.indexing.reading.formats.slugs import (
     docsify_slug,
     docutils_slug,
@@ -172,6 +173,7 @@ def _parser(dialect: Dialect) -> MarkdownIt:
     )
     parser.use(dollarmath_plugin, allow_digits=False, allow_space=False, double_inline=True)
     parser.block.ruler.at("html_block", _html_block, {"alt": ["paragraph", "reference", "blockquote"]})
+    parser.block.ruler.before("fence", "comment", _comment, ENDS)
     parser.inline.ruler.after("link", "label_elsewhere", _label_elsewhere)
     parser.inline.ruler.before("link", "wiki_link", _wiki_link)
     parser.inline.ruler.before("wiki_link", "docfx", _docfx)
@@ -220,6 +222,19 @@ def _html_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         state.line = start + count
         state.tokens[-1].content = "\n".join(lines[:count])
         state.tokens[-1].map = [start, state.line]
+    return True
+
+
+def _comment(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Drop a comment of Obsidian: the lines between two lines `%%`."""
+    lines = (
+        line for line in range(start, min(end, state.lineMax)) if state.src.startswith("%%", place_of(state, line))
+    )
+    marks = (line for line in lines if not state.src[place_of(state, line) + 2 : state.eMarks[line]].strip())
+    if next(marks, None) != start or state.is_code_block(start) or (last := next(marks, None)) is None:
+        return False
+    if not silent:
+        state.line = last + 1
     return True
 
 

@@ -3,7 +3,6 @@
 A directive with text becomes its title and its text, a directive with code becomes code, and a role becomes its words.
 """
 
-import csv
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -19,6 +18,7 @@ from mdit_py_plugins.myst_blocks import myst_block_plugin
 
 from pipelines.indexing.reading.formats.rules import push_paragraph
 from pipelines.indexing.reading.formats.sphinx_markup import box_title, change_note, directive_kind, shown_role
+from pipelines.indexing.reading.formats.values import rows_of_values
 
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*+(?P<argument>.*)")
 _ROLE = re.compile(r"\{([\w:+-]{1,50})\}(`+)(?!`)(.{1,5000}?)(?<!`)\2(?!`)", re.DOTALL)
@@ -83,7 +83,9 @@ def _read_directive(state: StateCore, directive: re.Match[str], fence: Token, de
     elif name == "csv-table":
         options = fence.content.removesuffix(text)
         head, heads = _option("header", options), _option("header-rows", options)
-        rows = _csv_rows([*filter(None, [head]), *text.strip().splitlines()], _option("delim", options))
+        rows = rows_of_values(
+            [*filter(None, [head]), *text.strip().splitlines()], _delimiter(_option("delim", options))
+        )
         count = (int(heads) if heads.isdecimal() else 0) + bool(head)
         yield from _read_text(state, argument and f"**{argument}**", "", fence.level, depth)
         yield from _as_table(_read_text(state, "", _as_lists(rows), fence.level, depth), count)
@@ -104,13 +106,8 @@ def _option(name: str, options: str) -> str:
     return found[1].strip() if found else ""
 
 
-def _csv_rows(lines: list[str], delimiter: str) -> list[list[str]]:
-    """Return the cells of rows of comma-separated values, in which another character or a word may be the delimiter."""
-    delimiter = {"tab": "\t", "space": " "}.get(delimiter, delimiter if len(delimiter) == 1 else ",")
-    try:
-        return [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
-    except csv.Error:  # a field of more than 131,072 characters
-        return [[line] for line in lines]
+def _delimiter(option: str) -> str:
+    return {"tab": "\t", "space": " "}.get(option, option if len(option) == 1 else ",")
 
 
 def _as_lists(rows: list[list[str]]) -> str:
