@@ -247,7 +247,8 @@ class Candidates:
         length, asked = len(text.split()), self._weights.keys()
         support = support_of(said, length, self.hits[one.hit], asked, one.cosine, self._odds[one.hit])
         support = 0.0 if is_bare(chosen) else support
-        if not self._is_on_subject(one.hit, said) or self._leaves_out_code(one.hit, chosen):
+        doubtful = self._leaves_out_code(one.hit, chosen) or self._only_introduces(one.hit, chosen)
+        if doubtful or not self._is_on_subject(one.hit, said):
             support = min(support, UNCERTAIN)
         headed = len(asked & self._headings[one.hit]) / len(asked) if len(asked) > 1 else 0.0
         return Quote(one.hit, chosen, one.score, support, words, headed, core=frozenset(core))
@@ -267,6 +268,18 @@ class Candidates:
             return len(beyond & said) >= BEYOND * len(beyond)
         mostly = self._covered(hit) >= ABOUT or own_heading(hit).endswith("?")
         return mostly and not (asked <= above and own - asked)
+
+    def _only_introduces(self, n: int, chosen: Sequence[Passage]) -> bool:
+        """Return whether a quotation is prose that begins a page with more sections, or sends readers elsewhere.
+
+        That answers "what is …", and hardly another question.
+        """
+        if self._asks_what or any(passage.attached for passage in chosen):
+            return False
+        own = self.hits[n]
+        more = bool(own.below) or any(hit.url == own.url and hit.source != own.source for hit in self.hits)
+        last = self._passages[n][-1]
+        return (own_heading(own) == own.title and more) or is_aside(replace(last, blocks=last.blocks[-1:]))
 
     def _leaves_out_code(self, n: int, chosen: Sequence[Passage]) -> bool:
         """Return whether a quotation of hit `n` lacks its section's code, so that it only introduces the code."""

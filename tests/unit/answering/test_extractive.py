@@ -261,6 +261,15 @@ def test_quotation_without_the_code_of_its_section_is_not_certain() -> None:
     assert certainty("What are settings from environment variables?", cut) >= CERTAIN
 
 
+def test_prose_that_only_introduces_its_page_or_another_is_not_certain() -> None:
+    text = "Set the logging levels of every part of a service, and read in its logs what it has done since. " * 2
+    begins = replace(make_hit("https://d.test/logging", text, ("Set logging levels",)), title="Set logging levels")
+    below = make_hit("https://d.test/logging#a", "Its own levels.", ("Set logging levels", "Parts"))
+    points = make_hit("https://d.test/other#a", f"{text}\n\nTo learn more, read on there.", ("Set logging levels",))
+    assert certainty("set logging levels", begins) >= CERTAIN > certainty("set logging levels", begins, below)
+    assert certainty("set logging levels", points) < CERTAIN <= certainty("What are set logging levels?", points)
+
+
 def test_complete_quotation_ranked_first_by_both_legs_is_certain() -> None:
     text = "Set the logging levels by name, each by a call of its logger: `logger.setLevel(name)`. " * 4
     hit = make_hit("https://d.test/logging#a", text, ("Set logging levels",))
