@@ -37,11 +37,11 @@ PATIENCE = 4.0
 class LocalBuilder:
     """Builds in this process, reads in `child`. Yields what `store_vectors` returns; close it at the end.
 
-    An `urgent` one runs at normal priority.
+    An `urgent` one runs at normal priority, and loads the model while the first page is read.
     """
 
     def __init__(self, job: steps.BuildJob, child: Child, urgent: bool = False) -> None:
-        self._job, self._child = job, child
+        self._job, self._child, self._urgent = job, child, urgent
         self._niceness = 0 if urgent else JOB_NICENESS
         self._store = Store(job.database_url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
         self._read = PageReader(PageCutter(job.settings, job.layouts), child=child)
@@ -113,6 +113,8 @@ class LocalBuilder:
             yield from steps.read_source(source, self._job, self._store)
 
     def _build(self, urls: Iterable[list[str]]) -> Iterator[steps.Stored]:
+        if self._urgent:
+            self.load_model()
         with (
             ThreadedIterator([self._gathered(urls)], ahead=1, niceness=self._niceness) as blocks,
             ThreadedIterator([self._embedded(blocks)], ahead=1, niceness=self._niceness) as vectors,
