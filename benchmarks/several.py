@@ -27,6 +27,7 @@ from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.store import Store
 
 COLLECTIONS, CHUNKS = 20, 10_000
+RETRY_S = 60  # on a busy machine
 K = 5
 
 
@@ -34,7 +35,7 @@ class Service:
     """Answers questions to collections, which are asked in turn."""
 
     def __init__(self, home: Path, url: str, collections: Sequence[str], questions: Questions) -> None:
-        self._store = Store(url)
+        self._store = Store(url, retry_s=RETRY_S)
         self._vectors = KnownVectors(questions)
         self._retriever = Retriever(
             self._store, lambda _: self._vectors, lambda index: LexicalIndex(lexical_folder(home, url, index.id))
@@ -64,7 +65,7 @@ class Service:
 def made(home: Path, collections: int, chunks: int) -> str:
     """Return the URL of the database with the collections, made the first time."""
     url = open_database(superuser_url(home), f"several_{chunks}")
-    with Store(url) as store:
+    with Store(url, retry_s=RETRY_S) as store:
         store.migrate()
         for name in names(collections):
             load(store, Synthetic(chunks, cache=home), synthetic_settings(), name)

@@ -24,7 +24,7 @@ from pipelines.lexical.query import QueryBuilder
 from pipelines.lexical.spelling import Vocabulary, correct
 from pipelines.lexical.terms import analyzer, stemmed_language, word_analyzer
 from pipelines.records import Filters, Index, digest
-from pipelines.store import ChangesPruned, NoSuchIndex, Store, StoreUnavailable
+from pipelines.store import ChangesPruned, NoSuchIndex, Store, StoreUnavailable, UnusableDatabase
 
 log = logging.getLogger(__name__)
 
@@ -153,7 +153,7 @@ class LexicalIndex:
                     return
                 frozen = archive.freeze(folder)
             archive.pack(store, index.id, revision, frozen)
-        except (StoreUnavailable, NoSuchIndex, OSError) as error:
+        except (StoreUnavailable, UnusableDatabase, NoSuchIndex, OSError) as error:
             log.info("BM25 of index %d is not stored for other machines: %s", index.id, error)
 
     def forget(self, store: Store, index: Index) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -229,7 +230,8 @@ class LiveIndexes:
     def _sync(self, lexical: LexicalIndex, index: Index) -> None:
         """Bring BM25 to the newest revision, and then store it for other machines in the background."""
         lexical.sync(self._store, index)
-        self._background.once((lexical, "archive"), lambda: lexical.keep_archive(self._store, index))
+        with suppress(RuntimeError):  # closed meanwhile
+            self._background.once((lexical, "archive"), lambda: lexical.keep_archive(self._store, index))
 
     def _try_sync(self, live: LiveIndex) -> None:
         try:
