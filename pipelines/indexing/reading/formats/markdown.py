@@ -6,7 +6,7 @@ Plain Markdown is read as GitHub renders it. Python-Markdown, Vue, MDX and MyST 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import count, pairwise
+from itertools import count, pairwise, takewhile
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -227,15 +227,19 @@ def _html_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 def _comment(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Drop a comment of Obsidian: the lines between two lines `%%`."""
-    lines = (
-        line for line in range(start, min(end, state.lineMax)) if state.src.startswith("%%", place_of(state, line))
-    )
-    marks = (line for line in lines if not state.src[place_of(state, line) + 2 : state.eMarks[line]].strip())
-    if next(marks, None) != start or state.is_code_block(start) or (last := next(marks, None)) is None:
+    if not _is_mark(state, start) or state.is_code_block(start):
         return False
-    if not silent:
+    below = range(start + 1, min(end, state.lineMax))
+    inner = takewhile(lambda line: state.isEmpty(line) or state.sCount[line] >= state.blkIndent, below)
+    last = next((line for line in inner if _is_mark(state, line)), None)
+    if last is not None and not silent:
         state.line = last + 1
-    return True
+    return last is not None
+
+
+def _is_mark(state: StateBlock, line: int) -> bool:
+    place = place_of(state, line)
+    return state.src.startswith("%%", place) and not state.src[place + 2 : state.eMarks[line]].strip()
 
 
 def _label_elsewhere(state: StateInline, silent: bool) -> bool:
