@@ -1,4 +1,4 @@
-"""Refreshes, `<base>` and `<template shadowrootmode>` determine the visible page and its links."""
+"""Refreshes, `<base>` and shadow roots determine the visible page; exported pages show notes and code."""
 
 import pytest
 
@@ -107,3 +107,27 @@ def test_links_are_relative_to_the_base_element_on_the_same_site(base, target):
 def test_link_to_a_page_fragment_stays_on_the_page():
     root_url = "https://docs.example.org/"
     assert targets("/", "#guards", "#elsewhere", "a#x") == [f"{URL}#guards", f"{root_url}#elsewhere", f"{root_url}a#x"]
+
+
+CONFLUENCE = (
+    "<div id='main-content' class='wiki-content'><div class='toc-macro'><ul><li><a href='#b'>Run</a></li></ul></div>"
+    "<h2 id='a'>Plan</h2><div class='confluence-information-macro'><p class='title'>Beware</p>"
+    "<span class='aui-icon'></span><div class='confluence-information-macro-body'><p>Never stop it.</p></div></div>"
+    "<h2 id='b'>Run</h2><div class='code panel'><div class='codeContent panelContent'>"
+    "<pre class='syntaxhighlighter-pre'>acme stop\nacme start</pre></div></div></div>"
+)
+NBCONVERT = (
+    "<main><div class='jp-Cell jp-MarkdownCell'><div class='jp-InputPrompt'></div><div class='jp-MarkdownOutput'>"
+    "<h1 id='Load'>Load<a class='anchor-link' href='#Load'>¶</a></h1><p>First load it.</p></div></div>"
+    "<div class='jp-Cell jp-CodeCell'><div class='jp-InputPrompt'>In [1]:</div><div class='highlight'>"
+    "<pre>load()</pre></div><div class='jp-OutputPrompt'>Out[1]:</div><div class='jp-OutputArea-output'>"
+    "<pre>5 rows</pre></div></div></main>"
+)
+
+
+def test_confluence_and_nbconvert_pages_show_their_notes_and_code():
+    first, second = read_html(f"<h1>Backup</h1>{CONFLUENCE}").sections
+    assert (first.anchor, text_of(first)) == ("a", "Beware\nNever stop it.")
+    assert (second.anchor, text_of(second)) == ("b", "acme stop\nacme start")
+    (section,) = read_html(NBCONVERT).sections
+    assert " ".join(text_of(section).split()) == "First load it. load() 5 rows"
