@@ -3,7 +3,7 @@
     python -m benchmarks.reading_sources [--site NAME …] [--pages N] [--json FILE] [--write PAGE]
     python -m benchmarks.reading_sources --site httpx --show 3
 
-Each entry in `reading_builds.yaml` is a repository, built once into the cache by its own generator. Its folder is read
+Each entry in `reading_builds.yaml` is a site, built once into the cache by its own generator. Its folder is read
 like `raydex index FOLDER --base-url URL`, and the built site like a crawl of it. Nothing is embedded.
 
 **URL**: the share of the folder's pages at whose URL the site has a page. A redirect counts as a page.

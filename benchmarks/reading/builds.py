@@ -1,10 +1,8 @@
-"""Builds the sites in `reading_builds.yaml`: a repository at a commit, a generator from its registry, a command.
+"""Builds the sites in `reading_builds.yaml`: sources and a generator from their registries, and a command.
 
-Each build has a folder in the cache, named after its entry: `work/` is the checkout, `site/` is the generator's output,
+Each build has a folder in the cache, named after its entry: `work/` has the sources, `site/` the generator's output,
 and `done` is written last. So a finished build is never repeated, unless its entry changes. Python tools share one
 virtual environment per set of packages.
-
-A checkout is made by `git fetch`. If the host is unreachable, Git's own `url.FOLDER.insteadOf` can point to a clone.
 """
 
 import hashlib
@@ -22,6 +20,8 @@ from typing import Any
 
 import yaml
 
+from benchmarks.reading.packages import NoSource, unpack
+
 BUILDS = Path(__file__).parents[1] / "reading_builds.yaml"
 INSTALL_S, BUILD_S = 1200, 1800
 NICE = 10  # builds run at a lower priority than other processes
@@ -36,10 +36,11 @@ class NoBuild(RuntimeError):
 class Build:
     """An entry of the table. `folder` is read as sources, and `base` is the path of its root on the site.
 
-    `needs` are required commands, `pip` and `npm` packages to install, and `files` texts to write into the checkout.
-    Then the commands in `build` run in its folder `inside`, with `$SITE` as the output folder; otherwise the site is in
-    `built` afterwards. `only` matches the paths of compared pages on the site, `without` the excluded ones, and `why`
-    explains the exclusion.
+    `sources` are packages to unpack (see packages.py), each into its folder of `work`. `needs` are required commands,
+    `pip` and `npm` packages to install, and `files` texts to write into `work`. Then the commands in `build` run in its
+    folder `inside`, with `$SITE` as the output folder; otherwise the site is in `built` afterwards.
+    `only` matches the paths of compared pages on the site, `without` the excluded ones, and `why` explains the
+    exclusion.
     """
 
     name: str
@@ -48,8 +49,7 @@ class Build:
     folder: str = "."
     base: str = ""
     prefix: str = ""
-    repository: str = ""
-    commit: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
     inside: str = "."
     needs: Sequence[str] = ()
     pip: Sequence[str] = ()
@@ -105,7 +105,7 @@ def built(build: Build, cache: Path) -> Built:
     site = place / "work" / build.built if build.built else place / "site"
     done = Built(build, place / "work", site)
     if not (place / "done").exists():
-        if missing := [command for command in ("git", *build.needs) if not shutil.which(command)]:
+        if missing := [command for command in build.needs if not shutil.which(command)]:
             raise NoBuild(f"no {', '.join(missing)} on this machine")
         shutil.rmtree(place, ignore_errors=True)
         (place / "work").mkdir(parents=True)
@@ -117,19 +117,18 @@ def built(build: Build, cache: Path) -> Built:
 def _make(done: Built, place: Path, environment: Mapping[str, str]) -> None:
     build, work = done.build, done.work
     log = place / "log"
-    if build.repository:
-        for command in (
-            ["git", "init", "-q", "."],
-            ["git", "fetch", "-q", "--depth", "1", build.repository, build.commit],
-            ["git", "checkout", "-q", "FETCH_HEAD"],
-        ):
-            _run(command, work, environment, log, INSTALL_S)
+    for name, package in build.sources.items():
+        print(f"  {package}", file=sys.stderr, flush=True)
+        try:
+            unpack(package, work / name, environment)
+        except NoSource as error:
+            raise NoBuild(str(error)) from error
     for name, text in build.files.items():
         path = work / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     inside = work / build.inside
-    inside.mkdir(exist_ok=True)
+    inside.mkdir(parents=True, exist_ok=True)
     if build.npm:
         command = [
             "npm",
