@@ -3,7 +3,7 @@
     python -m benchmarks.indexing [--pages 153] [--rounds 3] [--model NAME] [--quick] [--home DIR] …
 
 Each round runs `raydex index` as a separate process, from start to end, on a fresh database: once, again over the
-unchanged folder, and after adding a sentence to 2 % of the pages. In turn with it, the encoder embeds exactly the same
+unchanged folder, and after adding a sentence to 2% of the pages. In turn with it, the encoder embeds exactly the same
 texts in this process in one call. The whole documentation, indexed once, is also run again unchanged.
 """
 
@@ -90,7 +90,7 @@ def index_thrice(home: Path, server: str, folder: Path, model: str) -> dict[str,
 
 
 def change_share(files: list[Path]) -> int:
-    """Add a paragraph to a section in 2 % of the files, and return their number."""
+    """Add a paragraph to a section in 2% of the files, and return their number."""
     with_text = [path for path in files if "</section>" in path.read_text(errors="replace")]
     chosen = with_text[:: round(len(with_text) / max(1, CHANGED * len(files)))]
     for path in chosen:

@@ -33,7 +33,7 @@ from pipelines.store import BuildResources, NoLiveIndex, Publication, RunLock, S
 COLLECTION = "synthetic"
 DIMENSION, MARKDOWN = 384, "text/markdown"
 PAGES_A_SUBJECT = 80
-# One page in a hundred has this tag, for a filter that keeps 1 %.
+# One page in a hundred has this tag, for a filter that keeps 1%.
 RARE_TAG, RARE = "percent", 100
 # Parts of a unit vector: shared with its subject, shared with its page, and its own; and the number of dimensions in
 # which they differ. With these, the local dimension (Levina and Bickel 2004, 50 neighbors), which determines the

@@ -158,7 +158,7 @@ def _span(days: Mapping[str, Any]) -> str:
 
 def _seconds(quantiles: Mapping[str, float | None]) -> str:
     p50, p95 = quantiles["p50"], quantiles["p95"]
-    return "no measured time" if p50 is None or p95 is None else f"{p50:.2f} s (median), {p95:.2f} s (95 %)"
+    return "no measured time" if p50 is None or p95 is None else f"{p50:.2f} s (median), {p95:.2f} s (95%)"
 
 
 app = command("insights", __doc__, run)

@@ -170,7 +170,7 @@ def as_grid(findings: Sequence[JudgeFinding]) -> list[Grid]:
         result = f"not measured: {one.skipped}" if one.skipped else "passed" if one.passed else _WHY[one.check]
         value = "" if one.value is None else f"{one.value:+.3f}"
         rows.append([one.check, value, interval, str(one.judged), str(one.failed), result])
-    return [Grid(["check of the judge", "value", "95 % interval", "judged", "failed", "result"], rows, "<>>>><")]
+    return [Grid(["check of the judge", "value", "95% interval", "judged", "failed", "result"], rows, "<>>>><")]
 
 
 _WHY = {

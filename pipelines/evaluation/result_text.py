@@ -125,7 +125,7 @@ def _count(result: Result, name: str) -> str:
 def _seconds(result: Result) -> Iterator[Part]:
     """Yield the time per question and, if a model replied, the time of such questions and the cost."""
     total, model, usage = result["timings"]["total"], result.get("model"), result.get("usage", {})
-    each = f"{total['mean']:.3f} s a question, 95 % within {total['p95']:.3f} s; {result['seconds']:.1f} s in all"
+    each = f"{total['mean']:.3f} s a question, 95% within {total['p95']:.3f} s; {result['seconds']:.1f} s in all"
     yield Fact("time", each)
     if model:
         whole, first = model["timings"]["total"], model["timings"].get("first_delta")

@@ -12,7 +12,7 @@ import numpy as np
 
 Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
-# With 2,000 resamples the error of the 95 % bounds is about a twentieth of the interval (Efron and Tibshirani, "An
+# With 2,000 resamples the error of the 95% bounds is about a twentieth of the interval (Efron and Tibshirani, "An
 # Introduction to the Bootstrap", 1993, chapter 14: 1,000 or more for percentile intervals).
 RESAMPLES, LEVEL = 2_000, 0.95
 # Random sign flips of the paired test; if at most EXACT questions differ, all 2^n flips are enumerated instead.
@@ -34,7 +34,7 @@ class BadPair(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over questions with the bounds of its 95 % bootstrap interval."""
+    """A mean over questions with the bounds of its 95% bootstrap interval."""
 
     value: float
     low: float
@@ -43,7 +43,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
-    """The mean difference between two configurations, its 95 % interval and the two-sided p."""
+    """The mean difference between two configurations, its 95% interval and the two-sided p."""
 
     difference: float
     low: float
@@ -52,7 +52,7 @@ class PairedTest:
 
 
 def bootstrap(values: Mapping[str, Sequence[float]], seed: int = 0) -> dict[str, Interval]:
-    """Return the mean of each list with its 95 % percentile bootstrap interval.
+    """Return the mean of each list with its 95% percentile bootstrap interval.
 
     All lists have the same length and are resampled over the same questions. Raises NothingToScore.
     """

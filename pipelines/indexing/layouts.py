@@ -20,7 +20,7 @@ from pipelines.page.tree import Document
 from pipelines.records import SECTIONING_VERSION, digest
 from pipelines.store import Store
 
-# An element on half of a site's pages is on 20 or fewer of 64 with a probability of 0.2 %. Reading 64 pages takes 1 s.
+# An element on half of a site's pages is on 20 or fewer of 64 with a probability of 0.2%. Reading 64 pages takes 1 s.
 SAMPLE = 64
 # Pages that are searched for matches of selectors: if one matches nothing, parsing all 256 takes 1 s.
 CHECKED = 256

@@ -29,7 +29,7 @@ from pipelines.store import (
 
 # How many chunks a rebuild builds in the time of one in-place change, at two sizes of the graph. Between and beyond
 # them, the ratio grows with the logarithm. Measured on 2 cores, 384 dimensions, all in memory: 0.51 ms in place and
-# 0.18 ms in a rebuild with 6 % of the chunks changed, 5.7 and 0.66 ms with 0.5 % (3.1 and 0.35 ms with
+# 0.18 ms in a rebuild with 6% of the chunks changed, 5.7 and 0.66 ms with 0.5% (3.1 and 0.35 ms with
 # `ef_construction` 64). benchmarks/results/scale.md has more.
 COSTS_IN_PLACE = ((20_000, 2.9), (1_000_000, 8.6))
 # Share of its text that an index may lose at once: a cleanup loses less, a new theme that hides the text loses more.

@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 # A search is exact if its filter keeps at most this share of the chunks, but never more than EXACT_MOST chunks.
 # Measured on 50,000 clustered chunks of 384 dimensions, k = 50, on two busy cores, by share kept. Exact search, with
-# the filters' own indexes: 1 % 2.5 ms, 5 % 4 ms, 20 % 12 ms. Through the graph: 1 % 92 ms (recall 0.94), 5 % 33 ms
-# (0.89), 20 % 15 ms (0.91), 40 % 9 ms (0.98).
+# the filters' own indexes: 1% 2.5 ms, 5% 4 ms, 20% 12 ms. Through the graph: 1% 92 ms (recall 0.94), 5% 33 ms
+# (0.89), 20% 15 ms (0.91), 40% 9 ms (0.98).
 EXACT_SHARE, EXACT_LEAST, EXACT_MOST = 0.05, 1_000, 20_000
 
 MOST_EF_SEARCH = 1000  # pgvector's limit

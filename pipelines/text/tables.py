@@ -24,7 +24,7 @@ class TextTable:
 
 
 # With fewer questions, the interval says little. If answers are right with probability 0.5, the interval misses 0.5 in
-# 6 % and 13 % of evaluations with 5 and 7 questions, and in 4 % with 10 and 20 (nominal: 5 %; 1,500 simulations each).
+# 6% and 13% of evaluations with 5 and 7 questions, and in 4% with 10 and 20 (nominal: 5%; 1,500 simulations each).
 FEW = 10
 
 

@@ -22,7 +22,7 @@ from pipelines.store import RecordedQuestion, Store
 from pipelines.training.folds import FOLDS, Places, group_folds, page_groups
 
 # Negatives are drawn from this many of the best wrong hits, because the very best contain most of the unlabelled right
-# ones (Qu et al., RocketQA, 2021, find up to 70 % of top-ranked "negatives" to be right). Not tuned.
+# ones (Qu et al., RocketQA, 2021, find up to 70% of top-ranked "negatives" to be right). Not tuned.
 DRAWN_FROM = 20
 
 

@@ -49,7 +49,7 @@ BEFORE_QUOTING = Threshold(close=0.4, some=0.2, by_words=0.4)
 _BY_BOTH = (4.33, 1.74, 1.31, -8.68)
 _BY_COSINE = (6.70, 0.0, -0.28, -4.50)
 _BY_WORDS = (0.0, 2.68, 2.41, -8.08)
-LIKELY = 0.2  # refuses 3.4 % of 700 questions to twelve sites, and 6 % of 83 users' questions
+LIKELY = 0.2  # refuses 3.4% of 700 questions to twelve sites, and 6% of 83 users' questions
 # At this likelihood and above, the closest passages are shown, below "I do not know" if the question is not CLOSE.
 # Questions about cooking, sport and other products had 0.00 to 0.08 (32 of 36, on the Ray and the PostgreSQL
 # documentation); wrongly refused questions had 0.04 to 0.25.

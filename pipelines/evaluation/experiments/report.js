@@ -47,9 +47,9 @@ function tip(run, metric = state.metric) {
 function cards() {
   const best = ranked()[0], b = base(), d = best && against(best), s = best && best.scores[state.metric];
   const card = (title, big, under, cls = "") => el("div", { class: "card" }, el("span", {}, title), el("b", { class: cls }, big), el("span", {}, under));
-  put("cards", best && card("Best", f3(s[0]), `${best.name}, 95 % interval ${f3(s[1])} to ${f3(s[2])}`),
+  put("cards", best && card("Best", f3(s[0]), `${best.name}, 95% interval ${f3(s[1])} to ${f3(s[2])}`),
     b && b.scores[state.metric] && card("Baseline", f3(b.scores[state.metric][0]), b.name),
-    d ? card("Best against baseline", sign(d[0]), (d[1] > 0 ? "significant" : "not significant") + `: 95 % interval ${sign(d[1])} to ${sign(d[2])}, p ${d[3]}`, toneClass(d)) : null,
+    d ? card("Best against baseline", sign(d[0]), (d[1] > 0 ? "significant" : "not significant") + `: 95% interval ${sign(d[1])} to ${sign(d[2])}, p ${d[3]}`, toneClass(d)) : null,
     card("Measured", `${measured.length} of ${X.runs.length}`, failed.length ? `${failed.length} failed: see all numbers` : `configurations, each on the same ${X.dataset.questions} questions`, failed.length ? "down" : ""));
 }
 function forest() {
@@ -71,7 +71,7 @@ function forest() {
       svg("text", { x: W - right + 14, y: y + 4, class: "ink", "font-weight": 600 }, f3(s[0])),
       svg("text", { x: W - right + 62, y: y + 4, style: d ? `fill:${tone(d)}` : "" }, own ? "baseline" : d ? `${sign(d[0])} [${sign(d[1])}, ${sign(d[2])}]` : "")));
   });
-  $("runs-note").textContent = `${words(state.metric)}, with 95 % intervals` + (b ? `; on the right the paired difference to the baseline (dashed). Green is significantly better, orange significantly worse; ${X.dataset.questions} questions are too few to tell for grey.` : ".");
+  $("runs-note").textContent = `${words(state.metric)}, with 95% intervals` + (b ? `; on the right the paired difference to the baseline (dashed). Green is significantly better, orange significantly worse; ${X.dataset.questions} questions are too few to tell for grey.` : ".");
   put("runs", g);
 }
 function effects() {
@@ -113,7 +113,7 @@ function price() {
 }
 function bill() {
   const runs = measured.filter(r => r.bill).sort((p, q) => p.cost_per_1000 - q.cost_per_1000), prices = Object.entries(Object.assign({}, ...measured.map(r => r.prices || {}))).filter(([, p]) => p.prompt + p.completion + p.embedding > 0);
-  const n = v => v >= 100 ? v.toFixed(0) : v.toFixed(1), of = r => r.scores[ofAnswers(metrics)], shares = r => Object.entries(r.agents).map(([a, c]) => Object.keys(r.agents).length > 1 ? `${a} ${(100 * c / X.questions.length).toFixed(0)} %` : a).join(", ");
+  const n = v => v >= 100 ? v.toFixed(0) : v.toFixed(1), of = r => r.scores[ofAnswers(metrics)], shares = r => Object.entries(r.agents).map(([a, c]) => Object.keys(r.agents).length > 1 ? `${a} ${(100 * c / X.questions.length).toFixed(0)}%` : a).join(", ");
   const grid = (head, rows) => el("table", { class: "plain bill" }, el("thead", {}, el("tr", {}, ...head.map(h => el("th", {}, h)))), el("tbody", {}, ...rows.map(row => el("tr", {}, ...row.map((v, i) => el("td", { class: i ? "" : "name" }, v))))));
   put("bill", runs.length ? grid(["run", "answered by", words(ofAnswers(metrics)), "prompt tokens", "completion", "calls", "a question", "1,000 questions"], runs.map(r => [r.name, shares(r), of(r) ? f3(of(r)[0]) : "–", n(r.bill.prompt_tokens), n(r.bill.completion_tokens), r.bill.calls.toFixed(1), dollars(r.cost_per_question), dollars(r.cost_per_1000)])) : null,
     runs.length || prices.length ? el("p", { class: "note", style: "margin-top:18px" }, "Prices in US dollars per million tokens. A model that is not listed counts as free.") : null,
@@ -144,7 +144,7 @@ function scatter(metric, of, show, title) {
 function steps() {
   const runs = ranked(), names = [...new Set(runs.flatMap(r => Object.keys(r.timings)))].filter(s => s === "total" || Math.max(...runs.map(r => r.timings[s] ? r.timings[s].p50 : 0)) >= .0005).sort((p, q) => +(q === "total") - +(p === "total"));
   const most = Math.max(...runs.map(r => r.timings.total.p95)) || 1, width = v => Math.max(.5, Math.min(100, 100 * v / most)).toFixed(1) + "%";
-  const cell = t => t ? el("td", { class: "step", title: `mean ${ms(t.mean)}, median ${ms(t.p50)}, 95 % within ${ms(t.p95)}` }, `${ms(t.p50)}`, el("div", { class: "bar" }, el("i", { class: "p95", style: `width:${width(t.p95)}` }), el("i", { class: "p50", style: `width:${width(t.p50)}` }))) : el("td", {}, "");
+  const cell = t => t ? el("td", { class: "step", title: `mean ${ms(t.mean)}, median ${ms(t.p50)}, 95% within ${ms(t.p95)}` }, `${ms(t.p50)}`, el("div", { class: "bar" }, el("i", { class: "p95", style: `width:${width(t.p95)}` }), el("i", { class: "p50", style: `width:${width(t.p50)}` }))) : el("td", {}, "");
   put("steps", el("table", { class: "plain" }, el("thead", {}, el("tr", {}, el("th", {}, "run"), ...names.map(n => el("th", {}, n)))), el("tbody", {}, ...runs.map(r => el("tr", {}, el("td", { class: "name" }, r.name), ...names.map(n => cell(r.timings[n])))))));
 }
 function columns() {
@@ -166,12 +166,12 @@ function table() {
   const tops = new Map(all.filter(c => c.metric).map(c => [c.id, Math.max(...measured.map(c.of))]));
   const sort = c => { state.up = state.sort === c.id ? !state.up : !!c.text; state.sort = c.id; table(); };
   const head = el("tr", {}, ...all.map(c => el("th", { class: c.text ? "text" : "", tabindex: 0, title: c.full || c.title, "aria-sort": c === by ? (state.up ? "ascending" : "descending") : null, onclick: () => sort(c), onkeydown: e => { if (e.key === "Enter") sort(c); } }, c.title)));
-  const rows = measured.slice().sort(order).map(r => el("tr", { style: "cursor:pointer", onclick: () => compareWith(r) }, ...all.map(c => el("td", { class: [c.id === "name" ? "name" : c.text ? "text" : "", c.metric && c.of(r) === tops.get(c.id) ? "best" : "", c.cls ? c.cls(r) : ""].join(" "), title: c.metric && r.scores[c.metric] ? `${c.full}: 95 % interval ${f3(r.scores[c.metric][1])} to ${f3(r.scores[c.metric][2])}` : null }, c.show ? c.show(r) : c.of(r), c.id === "name" && r === base() ? el("span", { class: "tag" }, "baseline") : null))));
+  const rows = measured.slice().sort(order).map(r => el("tr", { style: "cursor:pointer", onclick: () => compareWith(r) }, ...all.map(c => el("td", { class: [c.id === "name" ? "name" : c.text ? "text" : "", c.metric && c.of(r) === tops.get(c.id) ? "best" : "", c.cls ? c.cls(r) : ""].join(" "), title: c.metric && r.scores[c.metric] ? `${c.full}: 95% interval ${f3(r.scores[c.metric][1])} to ${f3(r.scores[c.metric][2])}` : null }, c.show ? c.show(r) : c.of(r), c.id === "name" && r === base() ? el("span", { class: "tag" }, "baseline") : null))));
   const broken = failed.map(r => el("tr", {}, el("td", { class: "name" }, r.name, el("span", { class: "tag" }, "failed")), el("td", { class: "failed", colspan: all.length - 1 }, r.error)));
   put("table", el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows, ...broken)));
 }
 function compareWith(run) { if (run.name !== state.a) { state.b = run.name; $("b").value = run.name; } questions(); $("compare").scrollIntoView({ behavior: "smooth" }); }
-function bounds(values) { // 95 % percentile bootstrap of the mean, from a fixed seed
+function bounds(values) { // 95% percentile bootstrap of the mean, from a fixed seed
   let seed = 12345; const next = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 4294967296, n = values.length, means = [];
   const times = Math.max(200, Math.min(2000, Math.floor(2e6 / n)));
   for (let t = 0; t < times; t++) { let sum = 0; for (let i = 0; i < n; i++) sum += values[Math.floor(next() * n)]; means.push(sum / n); }
@@ -184,7 +184,7 @@ function questions() {
   const all = X.questions.map((q, i) => ({ q, i, a: va[i], b: vb[i], d: va[i] == null || vb[i] == null ? null : vb[i] - va[i], fa: a.found[i], fb: b.found[i] }));
   const both = all.filter(r => r.d !== null), sure = both.length ? bounds(both.map(r => r.d)) : [0, 0], mean = both.length ? both.reduce((s, r) => s + r.d, 0) / both.length : 0;
   const kinds = { changed: r => r.d, worse: r => r.d < 0, better: r => r.d > 0, "both miss": r => r.a === 0 && r.b === 0, "without score": r => r.d === null, all: () => true };
-  $("compare-note").textContent = `${words(state.metric)}: ${sign(mean)} from “${a.name}” to “${b.name}” (95 % interval ${sign(sure[0])} to ${sign(sure[1])}). The worst questions come first. A green hit lies in a reference section, a grey one on a reference page; a pale one ranks too low to count.`;
+  $("compare-note").textContent = `${words(state.metric)}: ${sign(mean)} from “${a.name}” to “${b.name}” (95% interval ${sign(sure[0])} to ${sign(sure[1])}). The worst questions come first. A green hit lies in a reference section, a grey one on a reference page; a pale one ranks too low to count.`;
   put("filters", ...Object.entries(kinds).map(([kind, is]) => { const n = all.filter(is).length; return kind === "without score" && !n ? null : el("button", { "aria-pressed": String(state.filter === kind), style: "margin-right:6px", onclick: () => pick(kind) }, `${n} ${kind}`); }));
   if (!state.filter) return all.some(kinds.changed) ? pick("changed") : pick("all");
   const find = $("find").value.trim().toLowerCase(), rows = all.filter(kinds[state.filter]).filter(r => !find || r.q.question.toLowerCase().includes(find));

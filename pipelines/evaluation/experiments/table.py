@@ -99,7 +99,7 @@ def as_sheet(found: Mapping[str, Any], notes: Sequence[Part] = ()) -> Sheet:
     names, metric, runs = score_columns(found) | answer_columns(found), found["metric"], found["runs"]
     columns: list[Column] = [
         *((heading, _shown("scores", name, MEAN, "–")) for name, heading in names.items()),
-        (f"95 % {names[metric]}", _shown("scores", metric, "{0[1]:.2f} – {0[2]:.2f}".format)),
+        (f"95% {names[metric]}", _shown("scores", metric, "{0[1]:.2f} – {0[2]:.2f}".format)),
         ("to baseline", _shown("against", metric, partial(with_interval, form="+.3f", bounds="+.2f"))),
         ("p", _shown("against", metric, "{0[3]:.3f}".format)),
         MILLISECONDS,
@@ -154,7 +154,7 @@ def _hit_table(found: Mapping[str, Any]) -> TextTable:
     ]
     family, _, k = metric.partition("@")
     title = (
-        f"{_described(found)}: {label_of(family)} at each number of chunks, with the 95 % interval at {k or 'all'}; "
+        f"{_described(found)}: {label_of(family)} at each number of chunks, with the 95% interval at {k or 'all'}; "
         "differences are paired."
     )
     return _tabulate(found, title, columns)
@@ -184,7 +184,7 @@ def _answer_table(found: Mapping[str, Any]) -> TextTable:
         _cost(""),
     ]
     title = (
-        f"{_described(found)}: answers, with 95 % intervals; seconds (medians) and tokens (means) are those of the "
+        f"{_described(found)}: answers, with 95% intervals; seconds (medians) and tokens (means) are those of the "
         "questions that a language model replied to; differences are paired."
     )
     return _tabulate(found, title, columns)

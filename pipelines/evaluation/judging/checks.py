@@ -37,7 +37,7 @@ class GradedAnswer(NamedTuple):
 class JudgeFinding:
     """The result of one check. `value` is the bias, 0 for a fair judge; for agreement it is Cohen's kappa, at best 1.
 
-    `low` to `high` is its 95 % interval over questions. `passed` is False if the interval shows a bias, or if kappa is
+    `low` to `high` is its 95% interval over questions. `passed` is False if the interval shows a bias, or if kappa is
     below LEAST_KAPPA. `skipped` says why nothing was measured; such a check has not passed.
     """
 

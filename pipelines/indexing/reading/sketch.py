@@ -15,7 +15,7 @@ from pipelines.page.flow import flat_blocks
 from pipelines.page.tree import Document
 from pipelines.records import Page
 
-# With 64 hashes, the standard deviation of an estimated share of 0.8 is 5 %.
+# With 64 hashes, the standard deviation of an estimated share of 0.8 is 5%.
 HASHES, RUN = 64, 4
 # Two versions of a page, one naming the other as canonical, share more than this. Two pages from one template with
 # different subjects ("To install the server …") share a third.

@@ -35,7 +35,7 @@ function bar(share) {
 }
 
 const number = value => Number(value).toLocaleString("en");
-const percent = (part, all) => all ? `${Math.round(100 * part / all)} %` : "–";
+const percent = (part, all) => all ? `${Math.round(100 * part / all)}%` : "–";
 const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 const seconds = value => value === null || value === undefined ? "–" : value >= 10 ? `${value.toFixed(0)} s` : value >= 1 ? `${value.toFixed(1)} s` : `${Math.round(value * 1000)} ms`;
 const dollars = value => value === 0 ? "$0" : value < 0.01 ? `$${value.toFixed(4)}` : `$${value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;

@@ -24,7 +24,7 @@ function cards({ totals, pages, smalltalk }, days) {
     card("Not known", number(totals.unknown), `${percent(totals.unknown, totals.questions)} of the questions`, totals.unknown ? "down" : ""),
     card("Low confidence", number(totals.low), `${percent(totals.low, totals.questions)} of the questions`),
     card("Rated", `${number(totals.up)} ↑ ${number(totals.down)} ↓`, `${percent(totals.up + totals.down, totals.questions)} were rated`),
-    card("Seconds to answer", seconds(totals.seconds.p50), `95 % within ${seconds(totals.seconds.p95)}`),
+    card("Seconds to answer", seconds(totals.seconds.p50), `95% within ${seconds(totals.seconds.p95)}`),
     pages.indexed ? card("Pages cited", number(pages.cited), `of ${number(pages.indexed)} that are indexed`) : card("Cost", dollars(totals.cost), "of all answers"));
 }
 
@@ -112,12 +112,12 @@ function ratings(view) {
 
 function spent(view, days, weekly) {
   const { totals } = view, of = value => days.map(day => value(view.days[day]));
-  $("spent-note").textContent = `${totals.prompt_tokens ? `${number(totals.prompt_tokens)} tokens read and ${number(totals.completion_tokens)} written by language models, for ${dollars(totals.cost)}.` : "No language model was asked."} First word: ${seconds(totals.first_word.p50)} (median), ${seconds(totals.first_word.p95)} (95 %).`;
+  $("spent-note").textContent = `${totals.prompt_tokens ? `${number(totals.prompt_tokens)} tokens read and ${number(totals.completion_tokens)} written by language models, for ${dollars(totals.cost)}.` : "No language model was asked."} First word: ${seconds(totals.first_word.p50)} (median), ${seconds(totals.first_word.p95)} (95%).`;
   const times = of(day => day.seconds.p95).some(value => value !== null), each = weekly ? "week" : "day";
-  put("seconds", times && [el("h3", {}, "Seconds to the whole answer"), legend(["line", "median"], ["pale", "95 % within"]), lines(days, [["pale", of(day => day.seconds.p95)], ["", of(day => day.seconds.p50)]], { label: `seconds to an answer by ${each}`, show: seconds, height: 150 })]);
+  put("seconds", times && [el("h3", {}, "Seconds to the whole answer"), legend(["line", "median"], ["pale", "95% within"]), lines(days, [["pale", of(day => day.seconds.p95)], ["", of(day => day.seconds.p50)]], { label: `seconds to an answer by ${each}`, show: seconds, height: 150 })]);
   put("cost", totals.cost > 0 && [el("h3", {}, `Cost by ${each}`), bars(days, [["well", of(day => day.cost)]], { label: `cost by ${each}`, show: dollars, height: 150 }, n => `${days[n]}: ${dollars(view.days[days[n]].cost)}`)]);
   const columns = (title, names = {}) => [[title, ([name]) => names[name] || name || "not named"], ["questions", ([, f]) => number(f.questions)], ["not known", ([, f]) => number(f.unknown)], ["low", ([, f]) => number(f.low)], ["rated ↑", ([, f]) => number(f.up)], ["rated ↓", ([, f]) => number(f.down)], ["failed", ([, f]) => number(f.failed)],
-    ["median", ([, f]) => seconds(f.seconds.p50)], ["95 %", ([, f]) => seconds(f.seconds.p95)], ["first word", ([, f]) => seconds(f.first_word.p50)], ["tokens", ([, f]) => number(f.prompt_tokens + f.completion_tokens)], ["cost", ([, f]) => dollars(f.cost)]];
+    ["median", ([, f]) => seconds(f.seconds.p50)], ["95%", ([, f]) => seconds(f.seconds.p95)], ["first word", ([, f]) => seconds(f.first_word.p50)], ["tokens", ([, f]) => number(f.prompt_tokens + f.completion_tokens)], ["cost", ([, f]) => dollars(f.cost)]];
   const tables = [table("By what wrote the answer", Object.entries(view.agents), columns("agent", AGENTS)), table("By channel", Object.entries(view.channels), columns("channel", CHANNELS))];
   if (Object.keys(view.collections).length > 1) tables.push(table("By collection", Object.entries(view.collections), columns("collection")));
   put("spent", totals.questions > 0 && el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "tables of time and cost" }, tables));

@@ -64,7 +64,7 @@ def make_clusters(random: np.random.Generator, centres: np.ndarray, count: int) 
 
 
 def tags_of(number: int) -> list[str]:
-    """Return tags: one for every chunk, one for 10 %, 1 % and 0.1 %, and one for 6 chunks."""
+    """Return tags: one for every chunk, one for 10%, 1% and 0.1%, and one for 6 chunks."""
     shares = {"ten": 10, "hundred": 100, "thousand": 1_000, "six": CHUNKS // 6 + 1}
     return ["all", *(tag for tag, every in shares.items() if number % every == 7 % every)]
 
@@ -118,18 +118,18 @@ def numbers(keep: object) -> np.ndarray:
 
 FILTERS = {
     "none": (Filters(), lambda n: True),
-    "a tag of 0.1 %": (Filters(tags=("thousand",)), lambda n: "thousand" in tags_of(n)),
-    "a tag of 1 %": (Filters(tags=("hundred",)), lambda n: "hundred" in tags_of(n)),
-    "a tag of 10 %": (Filters(tags=("ten",)), lambda n: "ten" in tags_of(n)),
+    "a tag of 0.1%": (Filters(tags=("thousand",)), lambda n: "thousand" in tags_of(n)),
+    "a tag of 1%": (Filters(tags=("hundred",)), lambda n: "hundred" in tags_of(n)),
+    "a tag of 10%": (Filters(tags=("ten",)), lambda n: "ten" in tags_of(n)),
     "a tag of all": (Filters(tags=("all",)), lambda n: True),
     "either of two tags": (
         Filters(tags=("hundred", "thousand", "none")),
         lambda n: {"hundred", "thousand"} & set(tags_of(n)),
     ),
-    "a version of 5 %": (Filters(version="2.0"), lambda n: n % 100 < 5),
-    "a version of 95 %": (Filters(version="1.0"), lambda n: n % 100 >= 5),
-    "a language of 0.1 %": (Filters(language="de"), lambda n: n % 1_000 == 3),
-    "a folder of 1 %": (Filters(url_prefix="https://d.test/a_b/07/"), lambda n: n % 100 == 7),
+    "a version of 5%": (Filters(version="2.0"), lambda n: n % 100 < 5),
+    "a version of 95%": (Filters(version="1.0"), lambda n: n % 100 >= 5),
+    "a language of 0.1%": (Filters(language="de"), lambda n: n % 1_000 == 3),
+    "a folder of 1%": (Filters(url_prefix="https://d.test/a_b/07/"), lambda n: n % 100 == 7),
     "all at once": (
         Filters(("ten",), "1.0", "en", "https://d.test/a_b/"),
         lambda n: "ten" in tags_of(n) and n % 100 >= 5 and n % 1_000 != 3 and n % 2,

@@ -92,7 +92,7 @@ COVERED = """(selector => {
 TOO_WIDE = "document.documentElement.scrollWidth > innerWidth"
 
 
-# Windows of 1,280 by 1,024 and 1,280 by 900 pixels at 400 %, and a small phone in landscape.
+# Windows of 1,280 by 1,024 and 1,280 by 900 pixels at 400%, and a small phone in landscape.
 @pytest.mark.parametrize(("width", "height"), [(320, 256), (320, 225), (568, 320)])
 def test_nothing_covers_the_page_text_at_400_percent(site: Site, width: int, height: int) -> None:
     about = {"name": "docs", "title": "Ray", "pages": 900, "chunks": 9, "published_at": None, "versions": []}

@@ -90,7 +90,7 @@ def test_browser_draws_the_report_and_runs_nothing_from_a_page(browser, tmp_path
     assert "<circle" in drawn
     assert "<title>s: experiment</title>" in drawn
     assert "&lt;b&gt;bold" in drawn and "<b>bold" not in drawn
-    assert "easy 50 %, hard 50 %" in drawn  # shares of the agents
+    assert "easy 50%, hard 50%" in drawn  # shares of the agents
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ _SHELL = 500  # characters of a whole page, including navigation, before its scr
 _UNSEEN = ("script", "style", "noscript", "template", "title")
 _FRAMED = ("a", "aside", "button", "footer", "form", "header", "label", "nav", "svg", *_UNSEEN)
 FRAME_SIZE = 300  # characters of prose around a page's own content: a slogan, a cookie notice, a line of copyright
-_FRAME_SHARE = 0.01  # of the characters of a long table of contents; Python's has 0.2 %
+_FRAME_SHARE = 0.01  # of the characters of a long table of contents; Python's has 0.2%
 _MOST_PROSE = 3000  # characters; a page with this much prose is not a table of contents
 _AT_ONCE_S = 10  # seconds; a refresh with a longer delay lets readers read the page first
 
