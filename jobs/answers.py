@@ -21,6 +21,8 @@ from jobs.flags import OR_DEFAULT, Json, at_most_one, command
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.verified import writing
 from pipelines.store import Store, VerifiedAnswer
+from pipelines.text.counts import counted
+from pipelines.text.sheets import Fact, Grid, Part, Sheet, row_with_lines
 
 MOST_LINES = 40  # maximum lines of a section's diff
 NONE_YET = "no verified answer yet: `raydex answers add --question … --source URL#ANCHOR --file answer.md` writes one"
@@ -49,10 +51,10 @@ def list_answers(*, collection: Of = None, as_json: Json = False) -> int:
         name = named_collection(store, collection)
         reviewed = writing.review_answers(store, name)
     counts = Counter(one.state for one in reviewed)
-    head = f"collection {name}: {', '.join(f'{count} {state}' for state, count in counts.items())}"
+    head = f"collection {name}: {', '.join(f'{count:,} {state}' for state, count in counts.items())}"
     hint = ["`raydex answers review` shows what has changed"] if counts[writing.REVIEW] else []
-    text = "\n".join([head, *map(describe, reviewed), *hint]) if reviewed else NONE_YET
-    finish({"collection": name, "answers": [as_row(one) for one in reviewed]}, as_json, text)
+    result = Sheet(head, [table_of(reviewed), *hint]) if reviewed else NONE_YET
+    finish({"collection": name, "answers": [as_row(one) for one in reviewed]}, as_json, result)
     return DONE
 
 
@@ -62,8 +64,10 @@ def review(*, collection: Of = None, as_json: Json = False) -> int:
     with open_store() as store:
         name = named_collection(store, collection)
         waiting = [one for one in writing.review_answers(store, name) if one.state == writing.REVIEW]
-    text = "\n\n".join(map(describe_changes, waiting)) or f"collection {name}: no verified answer waits for review"
-    finish({"collection": name, "answers": [as_row(one) for one in waiting]}, as_json, text)
+    waits = counted(len(waiting), "verified answer waits", "verified answers wait")
+    head = f"collection {name}: {waits if waiting else 'no verified answer waits'} for review"
+    result = Sheet(head, [part for one in waiting for part in describe_changes(one)])
+    finish({"collection": name, "answers": [as_row(one) for one in waiting]}, as_json, result)
     return DONE
 
 
@@ -180,36 +184,37 @@ def tell(store: Store, number: int, as_json: bool, what: str) -> None:
     """Print an answer after a change."""
     answer = store.verified_answer(number)
     one = next(one for one in writing.review_answers(store, answer.collection) if one.answer.id == number)
-    finish(as_row(one), as_json, f"verified answer {number} of {answer.collection} {what}\n{describe(one)}")
+    finish(as_row(one), as_json, Sheet(f"verified answer {number} of {answer.collection} {what}", [table_of([one])]))
 
 
-def describe(one: writing.ReviewedAnswer) -> str:
-    """Return the lines for an answer in a list."""
-    answer = one.answer
-    lines = [f"{answer.id:4} {one.state:8} {answer.questions[0]}"]
-    lines += [f"{'':13} also: {wording}" for wording in answer.questions[1:]]
+def table_of(answers: Sequence[writing.ReviewedAnswer]) -> Grid:
+    """Return answers with their numbers, states, wordings and sections."""
+    rows = [
+        row
+        for one in answers
+        for row in row_with_lines([str(one.answer.id), one.state, one.answer.questions[0]], _wordings_and_sections(one))
+    ]
+    return Grid(["", "", ""], rows, "><<")
+
+
+def _wordings_and_sections(one: writing.ReviewedAnswer) -> Iterator[str]:
+    yield from (f"also: {wording}" for wording in one.answer.questions[1:])
     changed = {change.source: "gone" if change.now is None else "changed" for change in one.changes}
-    lines += [
-        f"{'':13} [{n}] {section.source}{f' ({changed[section.source]})' if section.source in changed else ''}"
-        for n, section in enumerate(answer.sections, 1)
-    ]
-    return "\n".join(lines)
+    for n, section in enumerate(one.answer.sections, 1):
+        yield f"[{n}] {section.source}{f' ({changed[section.source]})' if section.source in changed else ''}"
 
 
-def describe_changes(one: writing.ReviewedAnswer) -> str:
-    """Return an answer that waits for review, with the changes of its sections and the commands to use."""
-    lines = [describe(one), "", *(f"  | {line}" for line in one.answer.answer.splitlines())]
+def describe_changes(one: writing.ReviewedAnswer) -> Iterator[Part]:
+    """Yield an answer that waits for review, with the changes of its sections and the commands to use."""
+    yield from ("", table_of([one]), "", *(f"  | {line}" for line in one.answer.answer.splitlines()))
     for change in one.changes:
-        lines += ["", *_difference(change)]
-    number = one.answer.id
-    lines += [
-        "",
-        f"still right:      `raydex answers accept {number}`",
-        f"another text:     `raydex answers accept {number} --file answer.md`",
-        f"another section:  `raydex answers accept {number} --source URL#ANCHOR`",
-        f"wrong:            `raydex answers retire {number}`",
-    ]
-    return "\n".join(lines)
+        yield from ("", *_difference(change))
+    accept = f"`raydex answers accept {one.answer.id}"
+    yield ""
+    yield Fact("still right", f"{accept}`")
+    yield Fact("another text", f"{accept} --file answer.md`")
+    yield Fact("another section", f"{accept} --source URL#ANCHOR`")
+    yield Fact("wrong", f"`raydex answers retire {one.answer.id}`")
 
 
 def _difference(change: writing.SectionChange) -> Iterator[str]:
@@ -222,7 +227,7 @@ def _difference(change: writing.SectionChange) -> Iterator[str]:
     lines = list(difference) or [f"{change.source}: its heading has changed"]
     yield from lines[:MOST_LINES]
     if len(lines) > MOST_LINES:
-        yield f"… and {len(lines) - MOST_LINES} more lines"
+        yield f"… and {counted(len(lines) - MOST_LINES, 'more line')}"
 
 
 def as_row(one: writing.ReviewedAnswer) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from pipelines.page.stored import readable_text
 from pipelines.records import Answer
 from pipelines.service_client import AskFailed, ServiceClient
 from pipelines.store import NoSuchCollection
+from pipelines.text.counts import counted
 from pipelines.text.detection import find_language
 from pipelines.text.languages import ENGLISH, choose_language, say_beside
 from pipelines.text.remarks import make_remarks
@@ -211,8 +212,8 @@ def describe(status: Mapping[str, Any]) -> str:
     if status["stage"] != READING:
         return f"{status['agent']} is {status['stage']}"
     wait = f", about {status['seconds']:.0f} s" if status["seconds"] is not None else ""
-    passages = f"{status['passages']} passage{'' if status['passages'] == 1 else 's'}"
-    return f"{status['agent']} is reading {passages} ({status['tokens']} tokens){wait}"
+    passages = counted(status["passages"], "passage")
+    return f"{status['agent']} is reading {passages} ({counted(status['tokens'], 'token')}){wait}"
 
 
 class Follower:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from jobs import environment
 from jobs.cli import DONE, FAILED, finish, main
 from jobs.flags import Json, command
+from jobs.terminal import print_result
 from pipelines.diagnosis import Check, Finding, failed, fine, run_check, warning
+from pipelines.text.sheets import Grid, Sheet, row_with_lines
 
 if TYPE_CHECKING:
     from pipelines.answering.settings import AnswerSettings
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pipelines.llm.servers import FoundLLM
 
 QUICK_S, DATABASE_S, MODEL_S, RAY_S, LLM_S = 10.0, 75.0, 120.0, 90.0, 300.0
-WIDTH = 12  # of the names of most checks
+WIDTHS = (6, 12, 0)  # characters: of states, of the names of most checks, and what is left for findings
 NOTE = "A check that takes longer than its limit (10 s to 5 minutes) fails."
 
 
@@ -41,15 +43,15 @@ def report(results: list[dict[str, str]], name: str, silent: bool, finding: Find
     """Store a finding, and print it unless everything is printed at the end."""
     results.append({"check": name, "state": finding.state, "found": finding.found, "remedy": finding.remedy})
     if not silent:
-        print(f"{finding.state:6} {name:{WIDTH}} {finding.found}", flush=True)
-        if finding.remedy:
-            print(f"{'':6} {'':{WIDTH}} → {finding.remedy}", flush=True)
+        lines = [f"→ {finding.remedy}"] if finding.remedy else []
+        rows = row_with_lines([finding.state, name, finding.found], lines)
+        print_result(Sheet("", [Grid(["", "", ""], rows, "<", WIDTHS)]))
 
 
-def summarise(counts: dict[str, int]) -> str:
-    """Return the last line of the report."""
+def summarise(counts: dict[str, int]) -> Sheet:
+    """Return the last lines of the report."""
     told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    return f"\n{told}: {'the failures above need a look' if counts['failed'] else 'Raydex can run'}"
+    return Sheet("", ["", f"{told}: {'the failures above need a look' if counts['failed'] else 'Raydex can run'}"])
 
 
 def list_checks(stack: contextlib.ExitStack) -> Iterator[Check]:

@@ -17,6 +17,7 @@ from jobs.environment import home, open_store
 from jobs.flags import Json, Name, Wait, command
 from pipelines.indexing.lock import hold_collection
 from pipelines.lexical import remove_lexical_folders
+from pipelines.text.counts import counted
 
 ASKED = ("questions", "feedback", "evaluations")
 ONE = {"pages": "page", "indexes": "index", "chunks": "chunk", "runs": "run", "questions": "question",
@@ -55,7 +56,7 @@ def summary_of_deletion(
     """Return a description of the data that a drop deletes and keeps."""
     lines = [f"collection {collection} will be deleted: {_listed(deleted)}"]
     if copies:
-        lines.append(f"  with its {copies} {'copy' if copies == 1 else 'copies'} that experiments made")
+        lines.append(f"  with its {counted(copies, 'copy')} that experiments made")
     if is_default:
         lines.append("  it is the default: afterwards there is none")
     if any(kept.values()):
@@ -72,9 +73,7 @@ def _confirmed(collection: str) -> bool:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(
-        f"{count:,} {ONE.get(name, name) if count == 1 else name.replace('_', ' ')}" for name, count in counts.items()
-    )
+    return ", ".join(counted(count, ONE.get(name, name), name.replace("_", " ")) for name, count in counts.items())
 
 
 app = command("drop", __doc__, run)

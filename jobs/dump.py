@@ -10,6 +10,7 @@ from jobs.cli import DONE, BadInput, finish, main
 from jobs.environment import open_store
 from jobs.flags import Json, Name, command
 from pipelines.store import dump
+from pipelines.text.counts import counted
 
 
 class NameFirst(App):
@@ -50,10 +51,8 @@ def run(
         "seconds": seconds,
         **manifest.counts,
     }
-    text = (
-        f"collection {collection}: {summary['pages']:,} pages and {summary['chunks']:,} chunks "
-        f"in {file} ({size / 1e6:,.1f} MB, {seconds:.1f} s)"
-    )
+    pages, chunks = (counted(manifest.counts[f"{thing}s"], thing) for thing in ("page", "chunk"))
+    text = f"collection {collection}: {pages} and {chunks} in {file} ({size / 1e6:,.1f} MB, {seconds:.1f} s)"
     finish(summary, as_json, text)
     return DONE
 

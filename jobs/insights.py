@@ -19,6 +19,7 @@ from pipelines.insights.changed import changed_answers
 from pipelines.insights.gaps import describe_gap, describe_troubles
 from pipelines.insights.insights import Period, embedders_of, gather_insights
 from pipelines.insights.report import write_report
+from pipelines.text.counts import counted
 from pipelines.text.progress import describe_seconds
 from pipelines.text.sheets import Fact, Grid, Part, Sheet
 
@@ -112,21 +113,30 @@ def describe(view: Mapping[str, Any]) -> Sheet:
         parts += ["", MENDING]
     parts += ["", *view["notes"]] if view["notes"] else []
     parts += [*reports, f"took {describe_seconds(view['took'])}"]
-    return Sheet(f"{totals['questions']:,} questions{_span(view['days'])}", parts)
+    return Sheet(f"{counted(totals['questions'], 'question')}{_span(view['days'])}", parts)
 
 
 def describe_changed(found: Mapping[str, Any]) -> Sheet:
     """Return the cited sections that have changed since, for a person."""
     sections = found["changed"]
     answers = sum(one["answers"] for one in sections)
-    head = f"{len(sections):,} sections have changed since {answers:,} answers cited them:"
+    head = (
+        f"{counted(len(sections), 'section has', 'sections have')} changed since {counted(answers, 'answer')} "
+        "cited them:"
+    )
     parts: list[Part] = []
     for one in sections:
-        lines = [f"{one['source']}: {one['answers']:,} answers, the last on {one['last']:%Y-%m-%d}"]
+        lines = [f"{one['source']}: {counted(one['answers'], 'answer')}, the last on {one['last']:%Y-%m-%d}"]
         lines += [f"  {_shown({'question': question})}" for question in one["questions"]]
         parts.append(Fact("gone" if one["gone"] else "changed", "\n".join(lines)))
     if found["review"]:
-        parts += ["", f"{found['review']:,} verified answers rest on such sections: `raydex answers review`"]
+        parts += [
+            "",
+            (
+                f"{counted(found['review'], 'verified answer rests', 'verified answers rest')} on such sections: "
+                "`raydex answers review`"
+            ),
+        ]
     return Sheet(head if sections else "no recorded answer cites a section that has changed since", parts)
 
 

@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from jobs.cli import DONE, BadInput, Messages, check_range, finish, main
 from jobs.environment import find_models, open_store, read_configuration
 from jobs.flags import OR_DEFAULT, Json, command
+from pipelines.text.counts import counted
 from pipelines.text.sheets import Grid, Sheet
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def try_models(
 
     trials = []
     with open_trial(store, settings, collection) as runner:
-        progress(f"choosing {most} questions of {collection}")
+        progress(f"choosing {counted(most, 'question')} of {collection}")
         questions = runner.choose(store, most)
         for agent in agents:
             scores = runner.try_model(agent, questions, progress)
@@ -123,8 +124,8 @@ def describe(collection: str, trials: Sequence[Mapping[str, Any]]) -> Sheet:
     rows = [[trial["model"], *cells(trial["scores"]), SAID[trial["form"]]] for trial in trials]
     first = trials[0]["scores"]
     head = (
-        f"collection {collection}: {first['asked']} questions with known sections (quotations cite the right one of "
-        f"{first['quoted']}), {first['foreign']} about other things"
+        f"collection {collection}: {counted(first['asked'], 'question')} with known sections (quotations cite the "
+        f"right one of {first['quoted']}), {first['foreign']} about other things"
     )
     return Sheet(head, ["", Grid(HEAD, rows, "<>>>>><"), "", *reasons(trials)])
 

@@ -12,6 +12,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipelines.text.counts import counted
+
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
@@ -79,7 +81,10 @@ def check_nodes() -> int:
     except ImportError as error:  # this Python does not even have Ray
         lacking = [error.name or str(error)]
     if lacking:
-        print(f"the nodes lack {len(lacking)} packages: {', '.join(lacking[:3])}{', …' if len(lacking) > 3 else ''}")
+        print(
+            f"the nodes lack {counted(len(lacking), 'package')}: "
+            f"{', '.join(lacking[:3])}{', …' if len(lacking) > 3 else ''}"
+        )
     return LACKING if lacking else 0
 
 

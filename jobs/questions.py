@@ -27,7 +27,8 @@ from pipelines.evaluation.questions import making
 from pipelines.evaluation.questions.feedback import add_drafts, corrected_row, put_answers, put_row, review_rows
 from pipelines.llm.cached import CachedModel
 from pipelines.store import NoSuchCollection, Store
-from pipelines.text.sheets import Fact, Sheet
+from pipelines.text.counts import counted
+from pipelines.text.sheets import Fact, Grid, Sheet, row_with_lines
 
 GATE = "--at-least source_cited=1"
 NO_COUNTS = ("collection", "out", "written", "errors")
@@ -165,10 +166,10 @@ def summary(draft: making.QuestionSet, llm: CachedModel | None) -> dict[str, Any
 
 def describe(summary: Mapping[str, Any], none: str) -> Sheet:
     """Return the summary for a person; `none` is the message if nothing was written."""
-    usage = f"{summary['usage']['calls']:,} calls, ${summary['usage']['cost']:.4f}"
-    counted = {name: value for name, value in summary.items() if name not in NO_COUNTS} | {"usage": usage}
-    head = f"{summary['written']:,} questions in {summary['out']}" if summary["written"] else none
-    facts = [Fact(name.replace("_", " "), f"{value}") for name, value in counted.items() if value is not None]
+    usage = f"{counted(summary['usage']['calls'], 'call')}, ${summary['usage']['cost']:.4f}"
+    known = {name: value for name, value in summary.items() if name not in NO_COUNTS} | {"usage": usage}
+    head = f"{counted(summary['written'], 'question')} in {summary['out']}" if summary["written"] else none
+    facts = [Fact(name.replace("_", " "), f"{value}") for name, value in known.items() if value is not None]
     reasons = [Fact(f"{count:,} ×", reason) for reason, count in summary["errors"].items()]
     return Sheet(f"collection {summary['collection']}: {head}", [*facts, *reasons])
 
@@ -200,9 +201,9 @@ def review(
     if accept or reject:
         datasets.write_rows(file, rows)
     counts = Counter(datasets.review_of(row) for row in rows)
-    lines = [f"{file}: {', '.join(f'{of:,} {state}' for state, of in counts.items()) or 'no row'}"]
-    lines += [describe_row(row, number) for number, row in enumerate(rows, 1)]
-    cli.finish({"file": str(file), "rows": rows, "counts": dict(counts)}, as_json, "\n".join(lines))
+    head = f"{file}: {', '.join(f'{of:,} {state}' for state, of in counts.items()) or 'no row'}"
+    result = Sheet(head, [table_of(enumerate(rows, 1))] if rows else [])
+    cli.finish({"file": str(file), "rows": rows, "counts": dict(counts)}, as_json, result)
     return cli.DONE
 
 
@@ -220,13 +221,16 @@ def row_numbers(words: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list
     return numbers
 
 
-def describe_row(row: Mapping[str, Any], number: int) -> str:
-    """Return the lines that describe a row of a data set."""
-    sources = row.get("sources") or row.get("source") or "not known"
-    shown = [sources] if isinstance(sources, str) else sources
-    wrong = [f"not {source}" for source in row.get("negatives") or ()]
-    head = f"{number:4} {datasets.review_of(row):8} {' '.join(row['question'].split())}"
-    return "\n".join([head, *(f"{'':14}{one}" for one in (*shown, *wrong))])
+def table_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Grid:
+    """Return numbered rows of a data set: their states, questions, right and wrong sources."""
+    lines = []
+    for number, row in rows:
+        sources = row.get("sources") or row.get("source") or "not known"
+        shown = [sources] if isinstance(sources, str) else sources
+        wrong = [f"not {source}" for source in row.get("negatives") or ()]
+        cells = [str(number), datasets.review_of(row), " ".join(row["question"].split())]
+        lines += row_with_lines(cells, [*shown, *wrong])
+    return Grid(["", "", ""], lines, "><<")
 
 
 @app.command
@@ -252,8 +256,8 @@ def correct(
     datasets.write_rows(out, rows)
     learn = f"train reranker --collection {asked} --dataset {out} …"
     use = learn if pair else f"evaluate --collection {asked} --answers --dataset {out} {GATE}"
-    text = f"{describe_row(row, rows.index(row) + 1)}\nin {out}: `raydex {use}`"
-    cli.finish({"out": str(out), "row": row}, as_json, text)
+    result = Sheet(f"row {rows.index(row) + 1:,} of {out}", [table_of([(rows.index(row) + 1, row)]), f"`raydex {use}`"])
+    cli.finish({"out": str(out), "row": row}, as_json, result)
     return cli.DONE
 
 

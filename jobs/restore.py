@@ -12,6 +12,7 @@ from jobs.environment import open_store
 from jobs.flags import Json, Wait, command
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.store import BuildResources, NotADump, Store, promote_index, read_manifest, restore
+from pipelines.text.counts import counted
 
 DEFAULTS = BuildResources()
 
@@ -47,8 +48,8 @@ def run(
     state = "a candidate" if revision is None else f"live, revision {revision}"
     counts = record.counts
     text = (
-        f"collection {name}: index {index} is {state}; {counts['pages']:,} pages, {counts['chunks']:,} chunks "
-        f"({seconds:.1f} s)"
+        f"collection {name}: index {index} is {state}; {counted(counts['pages'], 'page')}, "
+        f"{counted(counts['chunks'], 'chunk')} ({seconds:.1f} s)"
     )
     finish(record.counts, as_json, text)
     return DONE
@@ -60,8 +61,9 @@ def check_not_live(store: Store, collection: str) -> None:
     if live:
         pages, chunks = (live["stats"].get(key, 0) for key in ("pages", "chunks"))
         raise BadInput(
-            f"collection {collection!r} is live ({pages:,} pages, {chunks:,} chunks), nothing is changed: `--replace` "
-            "puts the dump and its pages in its place, `--collection NAME` restores under another name"
+            f"collection {collection!r} is live ({counted(pages, 'page')}, {counted(chunks, 'chunk')}), nothing is "
+            "changed: `--replace` puts the dump and its pages in its place, `--collection NAME` restores under "
+            "another name"
         )
 
 

@@ -19,6 +19,7 @@ from pipelines.nights.journal import night_steps
 from pipelines.nights.result import outcome_of
 from pipelines.store import Freshness, Store, is_copy
 from pipelines.store.collections.catalog import SHOWN
+from pipelines.text.counts import counted
 from pipelines.text.progress import describe_seconds
 from pipelines.text.sheets import Fact, Grid, Sheet
 
@@ -88,7 +89,9 @@ def _watched(store: Store, name: str) -> Iterator[tuple[object, str]]:
         yield (run["id"], run["state"], run["alive"]), f"{name}: {shown.name}, {head}"
         if run["alive"] and sys.stdout.isatty():
             staged = store.staged_counts(run["id"])
-            more.append(f"so far {staged['pages']:,} pages and {staged['chunks']:,} chunks to publish")
+            more.append(
+                f"so far {counted(staged['pages'], 'page')} and {counted(staged['chunks'], 'chunk')} to publish"
+            )
         yield from (((run["id"], line), f"  {line}") for line in more)
 
 
@@ -159,7 +162,7 @@ def describe_collection(name: str, entry: Mapping[str, Any], default: str | None
 
 def _describe_index(index: Mapping[str, Any]) -> Fact:
     stats = index["stats"]
-    counts = f"{stats.get('pages', 0):,} pages, {stats.get('chunks', 0):,} chunks"
+    counts = f"{counted(stats.get('pages', 0), 'page')}, {counted(stats.get('chunks', 0), 'chunk')}"
     built = f"{index['state']}, revision {index['revision']}: {counts}"
     return Fact(f"index {index['id']}", f"{built}; {describe_settings(index['settings'])}")
 
@@ -207,7 +210,7 @@ def _describe_run(run: Mapping[str, Any]) -> Fact:
 
 
 def _tries(page: Mapping[str, Any]) -> str:
-    return f" (tried {page['attempts']} times)" if page["attempts"] > 1 else ""
+    return f" (tried {counted(page['attempts'], 'time')})" if page["attempts"] > 1 else ""
 
 
 def list_failures(name: str, failures: Sequence[Mapping[str, Any]]) -> list[str]:

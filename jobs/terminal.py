@@ -112,12 +112,15 @@ def split_columns(grid: Grid, width: int) -> Iterator[Grid]:
             [grid.head[column] for column in columns],
             [[row[column] for column in columns] for row in grid.rows],
             "".join(signs[column] for column in columns),
+            [grid.least[column] for column in columns] if grid.least else (),
         )
 
 
 def least_widths(grid: Grid) -> list[int]:
-    """Return the least width of each column: of a number all of it, of text LEAST."""
+    """Return the least width of each column: of a number all of it, of text LEAST, and what the grid says."""
     from rich.cells import cell_len
 
-    widths = [max(map(cell_len, column)) for column in zip(grid.head, *grid.rows, strict=True)]
-    return [width if sign == ">" else min(width, LEAST) for width, sign in zip(widths, grid.aligned(), strict=True)]
+    columns = zip(grid.head, *grid.rows, strict=True)
+    widths = [max(map(cell_len, column)) for column in columns]
+    shown = [width if sign == ">" else min(width, LEAST) for width, sign in zip(widths, grid.aligned(), strict=True)]
+    return [max(pair) for pair in zip(shown, grid.least or shown, strict=True)]

@@ -83,7 +83,7 @@ def run(kind: ModelKind[Any, Any, Any], plan: BaseModel, files: Files, as_json: 
 
         torch.set_num_threads(threads)
     result = train(kind, kind.load(order, plan), files.output, accept=files.accept, progress=cli.say)
-    cli.finish(result.as_dict(), as_json, str(result))
+    cli.finish(result.as_dict(), as_json, result.described())
     return cli.DONE if result.accepted else cli.NOT_ACCEPTED
 
 

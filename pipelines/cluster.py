@@ -28,6 +28,7 @@ from pipelines import ray_internals
 from pipelines.files.atomic_files import keep_private
 from pipelines.ray_place import NoPlaceForRay, RayPlace, find_place, first_words
 from pipelines.ray_ports import AGENT_START_MS, given_ports
+from pipelines.text.counts import counted
 
 log = logging.getLogger(__name__)
 
@@ -368,6 +369,7 @@ def check_reach(database_url: str, machines: set[str]) -> None:
     parts = urlsplit(database_url)
     if len(machines) > 1 and parts.scheme and (parts.hostname or "localhost") in LOOPBACK:
         raise UnreachableDatabase(
-            f"the cluster has {len(machines)} machines, but the database is at {parts.hostname or 'a local socket'}, "
-            "which each machine reads as itself: set DATABASE_URL to a Postgres that all of them can reach"
+            f"the cluster has {counted(len(machines), 'machine')}, but the database is at "
+            f"{parts.hostname or 'a local socket'}, which each machine reads as itself: set DATABASE_URL to a "
+            "Postgres that all of them can reach"
         )

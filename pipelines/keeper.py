@@ -26,6 +26,7 @@ from pipelines.files.container_memory import CGROUP, container_memory
 from pipelines.files.shared_files import state_of, try_lock
 from pipelines.server_account import NoServerAccount, server_account
 from pipelines.store import StoreUnavailable, can_connect, give_database
+from pipelines.text.counts import counted
 
 SUPERUSER, OWNER, DATABASE = "raydex", "raydex_owner", "postgres"
 STOP_TIMEOUT_S = 30.0
@@ -106,7 +107,7 @@ class Keeper:
                     if server.poll() is not None:
                         ended += 1
                         if ended == STARTS and not announced:
-                            sys.exit(f"postgres ended {STARTS} times before it was ready")
+                            sys.exit(f"postgres ended {counted(STARTS, 'time')} before it was ready")
                         print(f"postgres ended with {server.returncode}, starting it again", flush=True)
                         lived = time.monotonic() - began
                         pause = 0.0 if lived > LONGEST_PAUSE_S else min(2 * pause + POLL_S, LONGEST_PAUSE_S)

@@ -9,6 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pipelines.text.counts import counted
+
 log = logging.getLogger(__name__)
 
 SERVE_REPLICA = "SERVE_REPLICA::"  # prefix of the name of a replica's actor: SERVE_REPLICA::application#deployment#id
@@ -81,7 +83,7 @@ def _job(job: Mapping[str, Any], cpus: float) -> tuple[float, str]:
 
 
 def _cpus(number: float) -> str:
-    return "1 CPU" if number == 1 else f"{round(number, 4):g} CPUs"
+    return counted(round(number, 4), "CPU")
 
 
 def _row(found: Any) -> Mapping[str, Any]:

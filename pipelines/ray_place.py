@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipelines.text.counts import counted
+
 LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107  # bytes of a socket's whole path
 SOCKET = "session_2026-12-31_23-59-59_123456_4194304/sockets/plasma_store.10"
 OF_LINUX = "TMPDIR"  # Ray reads it on Linux only
@@ -65,7 +67,8 @@ def find_place(given: Mapping[str, str], shared_memory: Path = SHARED_MEMORY) ->
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # Ray raises the soft limit to the hard one
     if most != resource.RLIM_INFINITY and most < LEAST_OPEN_FILES:
         raise NoPlaceForRay(
-            f"a process may open {most} files", f"Ray needs {LEAST_OPEN_FILES}: raise the hard limit of `ulimit -Hn`"
+            f"a process may open {counted(most, 'file')}",
+            f"Ray needs {LEAST_OPEN_FILES}: raise the hard limit of `ulimit -Hn`",
         )
     passed_over: list[str] = []
     for folder in folders_for_ray(given):
@@ -81,7 +84,8 @@ def find_place(given: Mapping[str, str], shared_memory: Path = SHARED_MEMORY) ->
         return RayPlace(folder, objects, tuple(warnings))
     raise NoPlaceForRay(
         f"no folder can be used: {'; '.join(passed_over)}",
-        f"let RAY_TMPDIR name one of at most {longest_path()} bytes, on a disk with {LEAST_FREE >> 20} MiB free",
+        f"let RAY_TMPDIR name one of at most {counted(longest_path(), 'byte')}, on a disk with {LEAST_FREE >> 20} "
+        "MiB free",
     )
 
 
@@ -108,7 +112,7 @@ def longest_path() -> int:
 def why_unusable(folder: Path) -> str:
     """Return why Ray can't work in a folder, "" if it can. Creates the folder."""
     if len(os.fsencode(folder / SOCKET)) > LONGEST_SOCKET:
-        return f"{folder} is too long a path for Ray's sockets ({len(os.fsencode(folder))} bytes)"
+        return f"{folder} is too long a path for Ray's sockets ({counted(len(os.fsencode(folder)), 'byte')})"
     try:
         folder.mkdir(mode=0o700, parents=True)
         # every Ray on this machine uses this name, so other accounts may create folders in it too

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pipelines.answering.retrieval.ranking.fusion import Fusion
 from pipelines.answering.retrieval.search import HITS
 from pipelines.records import Filters, Message
+from pipelines.text.counts import counted
 
 
 class QuestionTooLong(ValueError):
@@ -14,7 +15,7 @@ class QuestionTooLong(ValueError):
     def __init__(self, characters: int, most: int, whose: str = "") -> None:
         who = f" {whose}" if whose else ""
         super().__init__(
-            f"the question has {characters:,} characters, and at most {most:,} are answered{who}: shorten it"
+            f"the question has {counted(characters, 'character')}, and at most {most:,} are answered{who}: shorten it"
         )
         self.most = most
 

@@ -22,6 +22,7 @@ from pipelines.cluster import (
     why_unreachable,
 )
 from pipelines.diagnosis.check import Finding, failed, fine, warning
+from pipelines.text.counts import counted
 
 LOCAL = "local"
 
@@ -53,7 +54,10 @@ def check_ray(address: str, database_url: str, limit_s: float) -> Iterator[Findi
         yield failed(f"{what}: {said[-1].strip()[:400]}", remedy)
         return
     found = json.loads(done.stdout.splitlines()[-1])
-    resources = f"{found['cpus']:g} CPUs, {found['gpus']:g} GPUs free on {found['machines']} machine(s)"
+    resources = (
+        f"{counted(found['cpus'], 'CPU')}, {counted(found['gpus'], 'GPU')} free on "
+        f"{counted(found['machines'], 'machine')}"
+    )
     try:
         check_reach(database_url, set(map(str, range(found["machines"]))))
     except UnreachableDatabase as error:

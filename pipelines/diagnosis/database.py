@@ -17,6 +17,7 @@ from pipelines.records import EmbeddingModel, IndexSettings
 from pipelines.store import URL_FORM, BadDatabaseUrl, ModelTrial, Store, StoreUnavailable, UnusableDatabase, is_copy
 from pipelines.store.migrations.migrate import NEWER_PGVECTOR, OLDEST_PGVECTOR
 from pipelines.store.migrations.state import DatabaseState, read_state, version_of
+from pipelines.text.counts import counted
 from pipelines.text.phrases import read_table
 
 OLDEST = ".".join(map(str, OLDEST_PGVECTOR))
@@ -96,7 +97,9 @@ class DatabaseCheck:
             )
         elif state.pending and not state.may_create_tables:
             yield failed(
-                f"the role {state.role} may not create tables, and {len(state.pending)} migrations are pending", owner
+                f"the role {state.role} may not create tables, and "
+                f"{counted(len(state.pending), 'migration is', 'migrations are')} pending",
+                owner,
             )
         elif state.closed:
             yield failed(f"the role {state.role} may not read and write {', '.join(state.closed[:5])}", owner)
@@ -163,7 +166,7 @@ class DatabaseCheck:
         self.url, self.state = url, state
         kind = "of Raydex's own" if not self._given else f"at {urlsplit(url).hostname or 'a local socket'}"
         kind += ", behind a connection pooler" if state.pooled else ""
-        size = f"{state.bytes / 2**20:,.0f} MiB, {state.connections} of {state.most_connections} connections"
+        size = f"{state.bytes / 2**20:,.0f} MiB, {state.connections} of {counted(state.most_connections, 'connection')}"
         said = f"Postgres {state.version} {kind}, {size}"
         if state.most_connections - state.connections < SPARE_CONNECTIONS:
             yield warning(said, "raise max_connections of the server, or end other clients")
@@ -198,11 +201,14 @@ def _describe_collection(row: Mapping[str, Any], dimensions: Callable[[str], int
     if row["index"] is None:
         return warning(f"{name}: no live index", f"`raydex status {name}` shows its runs, `raydex index` continues")
     settings, stats = row["settings"], row["stats"]
-    said = f"{name}: {stats.get('chunks', 0):,} chunks of {stats.get('pages', 0):,} pages, {settings['model']}"
+    said = (
+        f"{name}: {counted(stats.get('chunks', 0), 'chunk')} of {counted(stats.get('pages', 0), 'page')}, "
+        f"{settings['model']}"
+    )
     made, kept = dimensions(settings["model"]), settings.get("dimension", 0)
     if made and kept and made != kept:
         return failed(
-            f"{said} makes {made} dimensions, but the index has {kept}",
+            f"{said} makes {counted(made, 'dimension')}, but the index has {kept}",
             f"restore the model that built the index, or `raydex index … --collection {name}` again",
         )
     if not stats.get("chunks"):

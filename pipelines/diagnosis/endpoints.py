@@ -16,6 +16,7 @@ from pipelines.llm import LLM, Completion, LLMFailed, LLMSettings, errors
 from pipelines.llm.servers import NoAnswer, Server, context_of, look_at
 from pipelines.llm.tokens import TokenizerNotFound
 from pipelines.records import Message
+from pipelines.text.counts import counted
 
 ANSWER_TOKENS = 48
 FIRST_TOKEN_S = 120.0  # enough to read a model of 40 GB from a disk
@@ -102,7 +103,7 @@ def _check_answer(agent: AgentSettings, server: Server | None, names: SettingNam
     if long.deltas < 2:
         yield warning("an answer comes in one piece", "check for a buffering proxy: readers wait for the whole answer")
     else:
-        yield fine(f"answers are streamed ({long.deltas} deltas)")
+        yield fine(f"answers are streamed ({counted(long.deltas, 'delta')})")
 
 
 @dataclass(slots=True)
@@ -133,7 +134,9 @@ async def _ask(llm: LLM, prompt: str) -> _Answer:
 def _describe_answer(agent: AgentSettings, answer: _Answer) -> Finding:
     if not answer.thinks:
         return fine(f"{agent.model} answers after {answer.first_s:.1f} s: {_shorten(answer.text)!r}")
-    said = f"{agent.model} thinks first: no answer in {ANSWER_TOKENS} tokens; its limit is {agent.max_tokens:,}"
+    said = (
+        f"{agent.model} thinks first: no answer in {counted(ANSWER_TOKENS, 'token')}; its limit is {agent.max_tokens:,}"
+    )
     if agent.max_tokens > LLMSettings().max_tokens:
         return fine(said)
     return warning(said, 'leave room for thinking: "max_tokens": 8000 in RAYDEX_AGENTS, or a model that does not think')
@@ -151,7 +154,10 @@ def _describe_speed(llm: LLM) -> Finding:
     if not reading or not writing:
         return fine("speed: can't be measured from this answer")
     seconds = USUAL_PROMPT / reading + USUAL_ANSWER / writing
-    said = f"reads {reading:,.0f} and writes {writing:,.0f} tokens a second: a typical question takes {seconds:,.0f} s"
+    said = (
+        f"reads {reading:,.0f} and writes {counted(round(writing), 'token')} a second: a typical question takes "
+        f"{seconds:,.0f} s"
+    )
     if seconds > 60:
         return warning(said, "a smaller model, or one on a GPU, is faster; docs/llms.md has settings for slow models")
     return fine(said)
@@ -166,19 +172,25 @@ def _check_context(agent: AgentSettings, names: SettingNames) -> Finding:
     model = server.find(agent.model) or (server.models[0] if len(server.models) == 1 else None)
     tokens = context_of(server, model) if model else 0
     if not tokens:
-        return fine(f"context: {agent.context_window:,} tokens are assumed, the server does not say")
+        return fine(
+            f"context: {counted(agent.context_window, 'token is', 'tokens are')} assumed, the server does not say"
+        )
     if tokens >= agent.context_window:
-        return fine(f"context: {agent.context_window:,} tokens are used; the server's context is {tokens:,}")
+        return fine(
+            f"context: {counted(agent.context_window, 'token is', 'tokens are')} used; the server's context is "
+            f"{tokens:,}"
+        )
     does = "silently cuts longer prompts" if server.ollama else "refuses longer prompts"
     if agent.name == "llm" and agent.context_window == LLMSettings().context_window:
         return warning(
-            f"context: the server holds {tokens:,} tokens and {does}; `raydex serve` takes that, other commands assume "
-            f"{agent.context_window:,}",
+            f"context: the server holds {counted(tokens, 'token')} and {does}; `raydex serve` takes that, other "
+            f"commands assume {agent.context_window:,}",
             f"set {names.window}{tokens}",
         )
     larger = "`OLLAMA_CONTEXT_LENGTH=16384 ollama serve`" if server.ollama else "the server with a larger context"
     return failed(
-        f"context: {agent.context_window:,} tokens are set, but the server holds {tokens:,} and {does}",
+        f"context: {counted(agent.context_window, 'token is', 'tokens are')} set, but the server holds {tokens:,} "
+        f"and {does}",
         f"set {names.window}{tokens}, or start {larger}",
     )
 

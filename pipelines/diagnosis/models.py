@@ -15,6 +15,7 @@ from pipelines.embedding.load import is_here, is_remote, load_embedder, prefixes
 from pipelines.embedding.onnx.export import export_path
 from pipelines.embedding.tokens import INT8, PACKAGED, file_digest, weights_digest
 from pipelines.records import EmbeddingModel
+from pipelines.text.counts import counted
 
 TEXT = "How do I find the documentation?"
 
@@ -70,7 +71,7 @@ class ModelCheck:
         vector = embedder.embed_query(TEXT)
         taken = 1000 * (time.perf_counter() - began)
         self._dimensions[embedder.model] = len(vector)
-        yield fine(f"{embedder.model} {about}: {len(vector)} dimensions, a question in {taken:.0f} ms")
+        yield fine(f"{embedder.model} {about}: {counted(len(vector), 'dimension')}, a question in {taken:.0f} ms")
 
 
 def damaged_files(model: str, folder: Path) -> Iterator[str]:

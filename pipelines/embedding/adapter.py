@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed
 from pipelines.files.model_cards import BadCard, read_card
+from pipelines.text.counts import counted
 
 WEIGHTS_FILE = "adapter.npz"
 KIND = "query-adapter"
@@ -73,9 +74,9 @@ class AdaptedEmbedder:
         identity = embedder.counter.identity
         if identity != adapter.identity or embedder.dimension not in (0, adapter.dimension):
             raise AdapterMismatch(
-                f"the query adapter was trained for {adapter.dimension} dimensions of {adapter.identity!r}, the index "
-                f"has {embedder.dimension} of {identity!r}: train one for this index, or unset "
-                "retrieval.query_adapter"
+                f"the query adapter was trained for {counted(adapter.dimension, 'dimension')} of "
+                f"{adapter.identity!r}, the index has {embedder.dimension} of {identity!r}: train one for this index, "
+                "or unset retrieval.query_adapter"
             )
         self._embedder, self._adapter = embedder, adapter
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pipelines.embedding.tokens import TokenCounter
 from pipelines.text.cleaning import clean_for_tokenizer
+from pipelines.text.counts import counted
 
 Vectors = NDArray[np.float32]
 
@@ -63,7 +64,7 @@ def normalised(vectors: NDArray[Any], texts: list[str], dimension: int) -> Vecto
     bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
     if len(bad):
         raise EmbeddingFailed(
-            f"the model gave a vector of length {norms[bad[0], 0]} for {len(bad)} texts, the first beginning "
-            f"{texts[bad[0]][:80]!r}: try float32 (device='cpu') or another model"
+            f"the model gave a vector of length {norms[bad[0], 0]} for {counted(len(bad), 'text')}, the first "
+            f"beginning {texts[bad[0]][:80]!r}: try float32 (device='cpu') or another model"
         )
     return np.ascontiguousarray(vectors / norms)

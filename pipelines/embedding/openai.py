@@ -15,6 +15,7 @@ from pipelines.embedding.families import family_of
 from pipelines.embedding.tokens import ModelNotFound, TokenCounter
 from pipelines.proxies import direct_mounts
 from pipelines.text.cleaning import clean_for_tokenizer
+from pipelines.text.counts import counted
 from pipelines.text.phrases import read_table
 from pipelines.text.server_errors import message_of
 
@@ -114,6 +115,6 @@ class OpenAIEmbedder(Embedder):
 
     def _failed(self, texts: list[str], why: str) -> EmbeddingFailed:
         return EmbeddingFailed(
-            f"{self._client.base_url} returned no embeddings for {len(texts)} texts, the first beginning "
+            f"{self._client.base_url} returned no embeddings for {counted(len(texts), 'text')}, the first beginning "
             f"{texts[0][:80]!r}: {why}"
         )

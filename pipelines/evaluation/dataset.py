@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from pipelines.files.atomic_files import whole_file
 from pipelines.records import digest
+from pipelines.text.counts import counted
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ class BadDataset(ValueError):
         self.mistakes = tuple(mistakes)
         lines = [f"{path}:{line}: {what}" if line else f"{path}: {what}" for line, what in mistakes[:MOST_NAMED]]
         more = len(mistakes) - MOST_NAMED
-        super().__init__("\n".join([*lines, *([f"and {more:,} more mistakes"] if more > 0 else [])]))
+        super().__init__("\n".join([*lines, *([f"and {counted(more, 'more mistake')}"] if more > 0 else [])]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,8 @@ class Metric:
 
     It scores the first k hits, or an answer. A function of answers returns None if the score does not apply. Without
     `by_k` there is one score, over all hits. With `needs_reference`, only questions with a reference answer are scored.
-    If each score is 0 or 1, `share_of` says what the mean is a share of. `shown` controls how `evaluate` prints it.
+    If each score is 0 or 1, `share_of` says what the mean is a share of: one of them, and several. `shown` controls how
+    `evaluate` prints it.
     `beside` includes it in an experiment's tables, regardless of the ranking metric. `by_question` keeps the score of
     each question in an experiment's records, for paired tests and the report.
     """
@@ -68,7 +69,7 @@ class Metric:
     of_hits: Callable[[Example, HitSources, int], float] | None = None
     of_answer: Callable[[Example, Answer, Embed], float | None] | None = None
     needs_reference: bool = False
-    share_of: str = ""
+    share_of: tuple[str, ...] = ()
     by_k: bool = True
     shown: Literal["interval", "mean", "no"] = "mean"
     beside: bool = False
@@ -141,7 +142,7 @@ def rank(example: Example, found: HitSources) -> int | None:
 # recall, nDCG and MRR are computed over pages, because references name pages reliably. A page counts at its first hit;
 # another hit on it takes a place and gains nothing. MRR sees all hits. Experiments keep only the means of recall and
 # any_source_score: per question they add little to retrieval_score and nDCG.
-FOUND = "questions whose page was found"
+FOUND = ("question whose page was found", "questions whose page was found")
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
@@ -151,13 +152,23 @@ METRICS: dict[str, Metric] = {
         Metric("recall", "recall", of_hits=recall, by_question=False),
         Metric("ndcg", "nDCG", of_hits=ndcg),
         Metric("mrr", "MRR", of_hits=reciprocal_rank, by_k=False, shown="interval", beside=True),
-        Metric("cited", "cited", of_answer=lambda _, a, __: cited(a), share_of="answers that claim something"),
+        Metric(
+            "cited",
+            "cited",
+            of_answer=lambda _, a, __: cited(a),
+            share_of=("answer that claims something", "answers that claim something"),
+        ),
         Metric("claims_supported", "claims supported", of_answer=lambda _, a, __: supported_claims_share(a)),
         Metric("answered", "answered", of_answer=lambda e, a, _: answered(e, a), share_of=FOUND),
-        Metric("refused", "refused", of_answer=lambda e, a, _: refused(e, a), share_of="questions about other things"),
+        Metric(
+            "refused",
+            "refused",
+            of_answer=lambda e, a, _: refused(e, a),
+            share_of=("question about other things", "questions about other things"),
+        ),
         Metric("reference_cited", "reference cited", of_answer=lambda e, a, _: reference_cited(e, a), share_of=FOUND),
         Metric("reference_first", "reference first", of_answer=lambda e, a, _: reference_first(e, a), share_of=FOUND),
-        Metric("source_cited", "source cited", of_answer=lambda e, a, _: source_cited(e, a), share_of="questions"),
+        Metric("source_cited", "source cited", of_answer=lambda e, a, _: source_cited(e, a), share_of=("question",)),
         Metric(
             "similarity",
             "similarity",

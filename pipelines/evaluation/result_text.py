@@ -9,6 +9,7 @@ from typing import Any
 from pipelines.evaluation.dataset import page_of
 from pipelines.evaluation.evaluator import ATTEMPTS
 from pipelines.evaluation.metrics import METRICS, Metric, hit_metrics, label_of
+from pipelines.text.counts import counted
 from pipelines.text.sheets import Fact, Grid, Part, Sheet
 from pipelines.text.tables import with_interval
 
@@ -32,8 +33,11 @@ def warnings(result: Result) -> list[str]:
     count = result.get("num_stand_ins", 0)
     if not count:
         return []
-    of = f"{count:,} of {sum(result['agents'].values()):,} answers come from another model and count like the others"
-    return [f"WARNING: a model failed: {of}; the same command asks again, {ATTEMPTS} times in all"]
+    of = (
+        f"{count:,} of {counted(sum(result['agents'].values()), 'answer comes', 'answers come')} from another "
+        "model, and count like the others"
+    )
+    return [f"WARNING: a model failed: {of}; the same command asks again, {counted(ATTEMPTS, 'time')} in all"]
 
 
 def _agents(result: Result) -> str:
@@ -67,7 +71,7 @@ def _questions(result: Result) -> str:
         "degraded": result["num_degraded"],
     }
     remarks = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
-    return f"{result['num_questions']:,} questions of {result['dataset']}{remarks}"
+    return f"{counted(result['num_questions'], 'question')} of {result['dataset']}{remarks}"
 
 
 # ------------------------------------------------------------------------------------------- hits
@@ -116,10 +120,10 @@ def _count(result: Result, name: str) -> str:
     """Return the number of answers behind a score, or how many of how many."""
     scored = result["num_scored"][name]
     if name in result["num_true"]:
-        return f"{result['num_true'][name]:,} of {scored:,} {METRICS[name].share_of}"
+        return f"{result['num_true'][name]:,} of {counted(scored, *METRICS[name].share_of)}"
     claims = result["claims"]
-    together = f"; {claims['supported']:,} of {claims['total']:,} claims" if name == "claims_supported" else ""
-    return f"over {scored:,} answers{together}"
+    together = f"; {claims['supported']:,} of {counted(claims['total'], 'claim')}" if name == "claims_supported" else ""
+    return f"over {counted(scored, 'answer')}{together}"
 
 
 def _seconds(result: Result) -> Iterator[Part]:
@@ -130,9 +134,9 @@ def _seconds(result: Result) -> Iterator[Part]:
     if model:
         whole, first = model["timings"]["total"], model["timings"].get("first_delta")
         begun = f", {first['mean']:.3f} s to the first word" if first else ""
-        tokens = f"{model['prompt_tokens']:,.0f} tokens read, {model['completion_tokens']:,.0f} written"
+        tokens = f"{counted(round(model['prompt_tokens']), 'token')} read, {model['completion_tokens']:,.0f} written"
         yield Fact("", f"{whole['mean']:.3f} s for the {model['questions']:,} with a reply of a model{begun}; {tokens}")
-        yield Fact("cost", f"${usage['cost']:.4f} for {usage['calls']:,} calls of language models")
+        yield Fact("cost", f"${usage['cost']:.4f} for {counted(usage['calls'], 'call')} of language models")
 
 
 # ------------------------------------------------------------------------------------------- the page of answers
@@ -192,13 +196,13 @@ def _remarks(question: Question) -> Iterator[str]:
     yield f"by {answer['agent']}"
     yield f"confidence {answer.get('confidence', 'unknown')}"
     if answer["known"] and "claims" in answer:
-        yield f"{answer['claims']['supported']} of {answer['claims']['total']} claims supported"
+        yield f"{answer['claims']['supported']} of {counted(answer['claims']['total'], 'claim')} supported"
     else:
         yield "does not know"
     yield f"{seconds.get('total', 0):.1f} s"
     if answer["calls"]:
         yield f"first word after {seconds.get('first_delta', 0):.1f} s"
-        yield f"{answer['prompt_tokens']:,} tokens read, {answer['completion_tokens']:,} written"
+        yield f"{counted(answer['prompt_tokens'], 'token')} read, {answer['completion_tokens']:,} written"
     if question["degraded"]:
         yield f"without {', '.join(question['degraded'])}"
 

@@ -19,6 +19,7 @@ from pipelines.evaluation.worker import EvaluationJob, ask_here, check_models, m
 from pipelines.llm.servers.http import is_loopback
 from pipelines.records import Index
 from pipelines.store import EvaluatedQuestion, Store
+from pipelines.text.counts import counted
 from pipelines.text.progress import Progress, silent
 
 # Up to this many questions, one process finishes before Ray has started its actors. With language model answers one
@@ -100,11 +101,14 @@ def questions_at_once(plan: EvaluationPlan, agents: Sequence[AgentSettings]) -> 
 def describe_work(plan: EvaluationPlan, agents: Sequence[AgentSettings], count: int) -> str:
     """Return a line with the number of questions to ask, and the language model calls that they take."""
     if not (plan.answers and agents):
-        return f"asking {count:,} questions"
+        return f"asking {counted(count, 'question')}"
     answers = 1 + plan.component
     each = ["an answer", *["one from its reference"] * plan.component, *["judgements"] * bool(plan.judge)]
     calls = answers * (1 + len(plan.dimensions) * bool(plan.judge))
-    return f"asking {count:,} questions ({', '.join(each)}): about {calls * count:,} calls of language models"
+    return (
+        f"asking {counted(count, 'question')} ({', '.join(each)}): about {counted(calls * count, 'call')} of "
+        "language models"
+    )
 
 
 def _begin(
@@ -143,8 +147,11 @@ def _ask(
     kept = len(examples) - len(left)
     if kept:
         short = sum(done(row) and not is_complete(row) for row in asked)
-        lacking = f", {short:,} of them {ATTEMPTS} times and never with all parts" if short else ""
-        progress(f"{kept:,} of {len(examples):,} questions were asked before{lacking} (--fresh asks them again)")
+        lacking = f", {short:,} of them {counted(ATTEMPTS, 'time')} and never with all parts" if short else ""
+        progress(
+            f"{kept:,} of {counted(len(examples), 'question was', 'questions were')} asked before{lacking} "
+            "(--fresh asks them again)"
+        )
     if not left:
         return kept
     progress(describe_work(job.plan, all_agents(job.settings), len(left)))
@@ -178,6 +185,6 @@ def _count_not_indexed(store: Store, index: Index, examples: Sequence[Example], 
     no_section = [example for example in elsewhere if not there.isdisjoint(example.pages)]
     for what, lacking in {"page": no_page, "section": no_section}.items():
         if lacking:
-            of = f"{len(lacking):,} of {len(examples):,} questions"
+            of = f"{len(lacking):,} of {counted(len(examples), 'question')}"
             progress(f"{of} name no {what} of the index, first {lacking[0].sources[0]}")
     return {"num_not_indexed": len(no_page), "num_no_section": len(no_section)}

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipelines.text.counts import counted
+
 Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 # With 2,000 resamples the error of the 95% bounds is about a twentieth of the interval (Efron and Tibshirani, "An
@@ -90,7 +92,7 @@ def paired_test(a: Sequence[float], b: Sequence[float], seed: int = 0) -> Paired
     differ, otherwise computed from FLIPS random flips. Raises BadPair and NothingToScore.
     """
     if len(a) != len(b):
-        raise BadPair(f"{len(a)} values and {len(b)}: a paired test needs one of each for every question")
+        raise BadPair(f"{counted(len(a), 'value')} and {len(b)}: a paired test needs one of each for every question")
     differences = np.asarray(a, np.float64) - np.asarray(b, np.float64)
     if not np.isfinite(differences).all():
         raise BadPair("a value is not a number: leave out the questions that one of the two could not answer")

@@ -17,6 +17,7 @@ from pipelines.evaluation.judging.judge import Judge
 from pipelines.evaluation.questions.sections import section_passages
 from pipelines.records import Index
 from pipelines.store import DATABASE_PATIENCE_S, EvaluatedQuestion, Store
+from pipelines.text.counts import counted
 from pipelines.text.progress import describe_seconds
 
 # An evaluation waits for BM25, so that it never measures answers made without it.
@@ -51,9 +52,9 @@ class ModelAway(RuntimeError):
         answer = next(row.answer for row in rows if row.answer)
         agents, why = ", ".join(failed_agents(answer)), str(answer.get("route", "")).rpartition("failed: ")[2]
         super().__init__(
-            f"no language model answered: {agents} failed for all {len(rows):,} questions, the first time with: "
-            f"{why or 'no reason given'}. Mend the endpoint (`raydex doctor` checks it) and run the command again, or "
-            "measure the extractive answers without a model"
+            f"no language model answered: {agents} failed for all {counted(len(rows), 'question')}, the first time "
+            f"with: {why or 'no reason given'}. Mend the endpoint (`raydex doctor` checks it) and run the command "
+            "again, or measure the extractive answers without a model"
         )
 
 
@@ -173,4 +174,4 @@ class EvaluationProgress:
         failures = f", {self._failed:,} failed" if self._failed else ""
         pace = f"{1 / each:.1f}/s" if each < 1 else f"{describe_seconds(each)} each"
         left = describe_seconds((self._total - self._done) * each)
-        self._progress(f"  {self._done:,} of {self._total:,} questions, {pace}, {left} left{failures}")
+        self._progress(f"  {self._done:,} of {counted(self._total, 'question')}, {pace}, {left} left{failures}")

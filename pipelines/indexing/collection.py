@@ -32,6 +32,7 @@ from pipelines.indexing.sources.site import SiteSource
 from pipelines.indexing.sources.source import ConfiguredSource, PageSource, configured_source
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 from pipelines.records.night_choices import NightChoices
+from pipelines.text.counts import counted
 from pipelines.text.mistakes import describe_mistakes
 from pipelines.text.parsing import NotParsed, UniqueKeyLoader, parse_yaml
 
@@ -75,7 +76,9 @@ def check_logo(logo: str) -> str:
             f"{logo[:100]!r} is not a picture: give a file ({kinds}) next to the collection file, not a URL"
         )
     if len(logo) > MAX_LOGO:
-        raise InvalidLogo(f"the picture has {len(logo):,} characters, at most {MAX_LOGO:,} are shown; make it smaller")
+        raise InvalidLogo(
+            f"the picture has {counted(len(logo), 'character')}, at most {MAX_LOGO:,} are shown; make it smaller"
+        )
     return logo
 
 

@@ -21,6 +21,7 @@ from pipelines.indexing.reading.sketch import is_same, sketch_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Page
 from pipelines.store import Store
+from pipelines.text.counts import counted
 from pipelines.text.progress import Passing, Progress
 
 UNREAD = "-"  # the sketch of a page that can't be read
@@ -72,7 +73,7 @@ def _sketches(store: Store, collection: str, urls: Sequence[str], child: Child, 
             readers.put(PageReader(sketch_page, child=own))
         threads = stack.enter_context(ThreadPoolExecutor(max(1, children)))
         for start in range(0, len(todo), SKETCHED):
-            tell(Passing(f"comparing {len(todo):,} pages that may be copies of others, {start:,} done"))
+            tell(Passing(f"comparing {counted(len(todo), 'page')} that may be copies of others, {start:,} done"))
             pages = store.page_bodies(collection, todo[start : start + SKETCHED])
             sketches = threads.map(lambda page: _sketch(page, readers), pages)
             fresh = {page.url: sketch for page, sketch in zip(pages, sketches, strict=True)}

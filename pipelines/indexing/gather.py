@@ -50,6 +50,7 @@ from pipelines.logs import as_began
 from pipelines.occupancy import who_holds_cpus
 from pipelines.records import Index, IndexSettings
 from pipelines.store import READ_ATTEMPTS, Store, run_began
+from pipelines.text.counts import counted
 from pipelines.text.progress import Passing
 
 if TYPE_CHECKING:
@@ -145,8 +146,8 @@ class Gatherer:
                 self._leave_out_copies()
         if self._too_long:
             self._log.warn(
-                f"{self._too_long:,} texts are longer than the model {self._settings.model} reads: "
-                "their ends are not in their vectors"
+                f"{counted(self._too_long, 'text is', 'texts are')} longer than the model {self._settings.model} "
+                "reads: their ends are not in their vectors"
             )
 
     def ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
@@ -236,7 +237,8 @@ class Gatherer:
         unmatched, pages = find_unmatched(self._store, self._name, keys, self._child)
         for selector in unmatched:
             self._log.warn(
-                f"html.{keys[selector]}: {selector!r} matches on none of {pages:,} pages that were looked at"
+                f"html.{keys[selector]}: {selector!r} matches on none of "
+                f"{counted(pages, 'page that was', 'pages that were')} looked at"
             )
 
     def _embed(self, ranges: Sequence[dict[str, Any]]) -> None:
@@ -419,7 +421,8 @@ class Gatherer:
             return sources
         stored = status["pages"].get("ok", 0)
         self._log.tell(
-            f"new settings: building a new index from {stored:,} stored pages next to the live one, without crawling"
+            f"new settings: building a new index from {counted(stored, 'stored page')} next to the live one, "
+            "without crawling"
         )
         return [source for source in sources if not source.is_stored(self._store, self._name)]
 

@@ -26,6 +26,7 @@ from pipelines.store import (
     return_to_revision,
     returnable,
 )
+from pipelines.text.counts import counted
 
 # How many chunks a rebuild builds in the time of one in-place change, at two sizes of the graph. Between and beyond
 # them, the ratio grows with the logarithm. Measured on 2 cores, 384 dimensions, all in memory: 0.51 ms in place and
@@ -47,8 +48,9 @@ def deletion_refusal(deletable: int, pages: int, stopped_by: str, most: float) -
         return stopped_by
     if pages and deletable / pages > most:
         return (
-            f"{deletable} of {pages} pages have vanished, more than `--max-delete-ratio {most:g}` allows: none of "
-            "them is deleted. Is the site broken? If not, run `raydex index` with a larger ratio"
+            f"{deletable} of {counted(pages, 'page has', 'pages have')} vanished, more than `--max-delete-ratio "
+            f"{most:g}` allows: none of them is deleted. Is the site broken? If not, run `raydex index` with a larger "
+            "ratio"
         )
     return ""
 
@@ -62,9 +64,9 @@ def loss_refusal(before: int, after: int, most: float, remedy: str) -> str:
     if lost <= max(most, MAX_LOSS):
         return ""
     return (
-        f"{lost:.0%} of the text would be lost: {before:,} bytes become {after:,}. Nothing is published. Is the site "
-        "broken, can its new theme not be read, or do the collection's own patterns (`exclude`) or selectors (`html`) "
-        f"leave its text out? If nothing is wrong, {remedy}"
+        f"{lost:.0%} of the text would be lost: {counted(before, 'byte becomes', 'bytes become')} {after:,}. Nothing "
+        "is published. Is the site broken, can its new theme not be read, or do the collection's own patterns "
+        f"(`exclude`) or selectors (`html`) leave its text out? If nothing is wrong, {remedy}"
     )
 
 

@@ -28,6 +28,7 @@ from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog, describe
 from pipelines.indexing.watch import PUBLISH_S
 from pipelines.records import Index, IndexSettings
 from pipelines.store import Deleting, Fate, Publication, RunLock, Store, StoreUnavailable
+from pipelines.text.counts import counted
 from pipelines.text.progress import Passing, Progress, describe_seconds, silent
 
 DEFAULTS = ReindexOptions()
@@ -187,7 +188,9 @@ class ReindexRun:
             self._warn_of_unread()
             reused = store.reused_chunks(self.run)
             left = f", about {describe_seconds(PUBLISH_S * staged['chunks'])} left" if staged["chunks"] else ""
-            log.tell(Passing(f"{staged['pages']:,} pages, publishing {staged['chunks']:,} chunks{left}"))
+            log.tell(
+                Passing(f"{counted(staged['pages'], 'page')}, publishing {counted(staged['chunks'], 'chunk')}{left}")
+            )
             with log.timed("publish"):
                 live = publish.find_live_index(store, name)
                 vanished = self._vanished(live or base, base)
@@ -212,9 +215,7 @@ class ReindexRun:
         base_id = base.id if base else None
         vanished = self.store.vanished_pages(self.collection.name, self.run, index.id, base_id, self._named_as_deleted)
         if moved := sum(fate == "moved" for fate in vanished.values()):
-            self.log.tell(
-                f"{moved:,} {'page has' if moved == 1 else 'pages have'} moved: other URLs have their text now"
-            )
+            self.log.tell(f"{counted(moved, 'page has', 'pages have')} moved: other URLs have their text now")
         return vanished
 
     def _deleting(self, refused: bool, vanished: Mapping[str, Fate]) -> Deleting:
@@ -288,7 +289,7 @@ class ReindexRun:
     def _warn_of_scripts(self) -> None:
         urls = self.store.pages_failed_with(self.collection.name, self.run, NEEDS_JAVASCRIPT)
         if urls:
-            count = f"{len(urls):,} pages hold" if len(urls) > 1 else "1 page holds"
+            count = counted(len(urls), "page holds", "pages hold")
             self.log.warn(
                 f"{count} no text without JavaScript: {first_of(urls)}. Raydex runs no scripts: "
                 "index the site's source files, if you have them"

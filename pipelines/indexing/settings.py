@@ -17,6 +17,7 @@ from pipelines.indexing.reading.read import NO_SELECTORS
 from pipelines.page.cut.chunker import Chunker
 from pipelines.records import Index, IndexSettings
 from pipelines.store import BuildResources, Store, choose_vector_type
+from pipelines.text.counts import counted
 
 
 class WrongDimension(ValueError):
@@ -145,7 +146,8 @@ def index_settings(
         dimension = dimension or settings.dimension or len(embedder.embed_query("dimension"))
     if settings.dimension not in (0, dimension):
         raise WrongDimension(
-            f"model {settings.model!r} produces {dimension} dimensions, but index.dimension is {settings.dimension}"
+            f"model {settings.model!r} produces {counted(dimension, 'dimension')}, but index.dimension is "
+            f"{settings.dimension}"
         )
     settings = replace(settings, dimension=dimension, identity=counter.identity, html=dict(html))
     choose_vector_type(settings, 0)  # refuses more dimensions than an index supports

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipelines import tracing
 from pipelines.indexing.building.estimate import Estimate
+from pipelines.text.counts import counted
 from pipelines.text.progress import Progress
 from pipelines.text.sheets import Fact, Sheet
 
@@ -87,7 +88,9 @@ def describe_layouts(layouts: Mapping[str, Mapping[str, Any]]) -> list[str]:
             for text, count in list(zip(texts, counts, strict=True))[:SHOWN]
         )
         more = f" and {len(texts) - SHOWN:,} more" if len(texts) > SHOWN else ""
-        lines.append(f"{site}: left out because it repeats on most of {layout['pages']:,} pages: {shown}{more}")
+        lines.append(
+            f"{site}: left out because it repeats on most of {counted(layout['pages'], 'page')}: {shown}{more}"
+        )
     return lines
 
 
@@ -101,7 +104,7 @@ def describe_plan(plan: Mapping[str, Any]) -> list[Fact]:
     """Return the result of `plan_reindex` as facts for a person."""
     facts = []
     for source in plan["sources"]:
-        named = f"{source['pages']:,} pages ({source['new_pages']:,} new)"
+        named = f"{counted(source['pages'], 'page')} ({source['new_pages']:,} new)"
         if source["is_remote"]:
             lines = [source["name"], f"start page, sitemap and llms.txt list {named}; these may lead to more"]
             lines += [f"at most {source['max_pages']:,} are fetched"] if source["max_pages"] else []
@@ -111,7 +114,7 @@ def describe_plan(plan: Mapping[str, Any]) -> list[Fact]:
     known = ", ".join(f"{count:,} {state}" for state, count in plan["known_pages"].items())
     facts += [
         Fact("pages", known or "none"),
-        Fact("chunks", f"from {plan['stored_pages_to_index']:,} stored pages that the index lacks"),
+        Fact("chunks", f"from {counted(plan['stored_pages_to_index'], 'stored page')} that the index lacks"),
         Fact("estimate", str(Estimate(**plan["estimate"]))),
         Fact("index", "brought up to date" if plan["index"] == "bring up to date" else "built new"),
         Fact("settings", describe_settings(plan["settings"])),
@@ -123,7 +126,7 @@ def describe_settings(settings: Mapping[str, Any]) -> str:
     """Return the settings of an index in a few words."""
     size, overlap, dimension = (settings.get(name) for name in ("chunk_size", "chunk_overlap", "dimension"))
     chunks = f"chunks of {size} {settings.get('chunk_unit', 'tokens')}" if size else "chunks as long as it can read"
-    named = f"{settings['model']} ({dimension} dimensions)" if dimension else settings["model"]
+    named = f"{settings['model']} ({counted(dimension, 'dimension')})" if dimension else settings["model"]
     more = [f"overlap {overlap}"] if overlap else []
     more += [f"{name.replace('_', ' ')} {settings[name]}" for name in SAID_IF_SET if settings.get(name) not in UNSET]
     return ", ".join([named, chunks, *more])
@@ -220,7 +223,7 @@ class ReindexSummary:
         said = []
         if self.skipped_files:
             kinds = ", ".join(f"{count:,} {suffix}" for suffix, count in self.skipped_files.items())
-            said.append(f"skipped {sum(self.skipped_files.values()):,} files: {kinds}")
+            said.append(f"skipped {counted(sum(self.skipped_files.values()), 'file')}: {kinds}")
         if self.excluded_files:
             said.append(f"excluded {self.excluded_files:,}")
         return "; ".join(said)

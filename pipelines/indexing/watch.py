@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 from pipelines.store import Store, StoreUnavailable
+from pipelines.text.counts import counted
 from pipelines.text.progress import LEAST_SHARE, Passing, Progress, WorkPace, describe_seconds
 
 # The pause between two reads, short enough that a person sees progress, and at least this many times a read's duration.
@@ -102,8 +103,8 @@ class RunWatch:
             self._state, self._end_s = state, 0.0 if left is None else at_s + left
         self._pages, self._total = max(self._pages, staged["pages"]), max(self._total, total)
         ends = f", about {describe_seconds(self._end_s - at_s)} left" if self._end_s >= at_s + 1 else ""
-        counts = f"{staged['chunks']:,} chunks, {staged['embedded']:,} embedded"
-        self._say(f"{self._pages:,} of {self._total:,} pages, {counts}{ends}")
+        counts = f"{counted(staged['chunks'], 'chunk')}, {staged['embedded']:,} embedded"
+        self._say(f"{self._pages:,} of {counted(self._total, 'page')}, {counts}{ends}")
 
     def _say(self, text: str) -> None:
         self._tell(Passing(f"{STARVING if self._starves() else ''}{text}"))

@@ -14,6 +14,7 @@ from pipelines.insights.clustering import Wording, cluster, most_typical, place
 from pipelines.insights.figures import is_smalltalk, is_unknown
 from pipelines.insights.gaps import is_elsewhere, is_troubled
 from pipelines.store import AskedQuestion
+from pipelines.text.counts import counted
 from pipelines.text.progress import Passing, Progress, silent
 
 # Maximum wordings of a collection to cluster: 20,000 take two cores about a minute, and 150 MB.
@@ -127,5 +128,5 @@ def _embed(texts: Sequence[str], embedder: TextEmbedder | None, say: Callable[[s
     vectors = []
     for at in range(0, len(texts), AT_ONCE):
         vectors.append(embedder.embed_chunks(texts[at : at + AT_ONCE]))
-        say(Passing(f"embedded {min(at + AT_ONCE, len(texts)):,} of {len(texts):,} wordings"))
+        say(Passing(f"embedded {min(at + AT_ONCE, len(texts)):,} of {counted(len(texts), 'wording')}"))
     return np.vstack(vectors)

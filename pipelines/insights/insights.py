@@ -16,6 +16,7 @@ from pipelines.insights.masking import mask
 from pipelines.insights.view import AskedSite, make_view
 from pipelines.records import EmbeddingModel
 from pipelines.store import AskedQuestion, NoSuchCollection, OpenedSource, Store
+from pipelines.text.counts import counted
 from pipelines.text.progress import Passing, Progress, silent
 
 # Maximum questions to read, the newest: without the texts of hits, their rows take about 100 MB.
@@ -130,7 +131,7 @@ def _read(store: Store, collection: str | None, period: Period, total: int, say:
             question, comments = mask_question(row.question), tuple(map(mask, row.comments))
             rows.append(replace(row, question=question, comments=comments, answer=mask(row.answer)))
             if len(rows) % 1_000 == 0:
-                say(Passing(f"read {len(rows):,} of {min(total, MOST_QUESTIONS):,} questions"))
+                say(Passing(f"read {len(rows):,} of {counted(min(total, MOST_QUESTIONS), 'question')}"))
     return rows
 
 
@@ -138,7 +139,7 @@ def _site(
     store: Store, name: str, index: int | None, rows: Sequence[AskedQuestion], embedder_of: EmbedderOf, say: Progress
 ) -> AskedSite:
     own = [row for row in rows if row.collection == name]
-    say(f"{name or 'no collection'}: clustering {len(own):,} questions")
+    say(f"{name or 'no collection'}: clustering {counted(len(own), 'question')}")
     embedder = embedder_of(name) if index is not None and own else None
     meanings = Meanings.of(own, embedder, say=say)
     if index is None:
@@ -149,10 +150,14 @@ def _site(
 def _notes(total: int, sites: Mapping[str, AskedSite]) -> Iterator[str]:
     """Yield notes for a person about questions that the insights leave out."""
     if total > MOST_QUESTIONS:
-        yield f"Only the newest {MOST_QUESTIONS:,} of {total:,} questions were read: a shorter time shows the others."
+        yield (
+            f"Only the newest {MOST_QUESTIONS:,} of {counted(total, 'question was', 'questions were')} read: a "
+            "shorter time shows the others."
+        )
     for name, site in sites.items():
         if left := site.meanings.left_out:
             yield (
-                f"{name or 'Without a collection'}: {MOST_WORDINGS:,} wordings were clustered, those asked most often "
-                f"and those without a good answer first; {left:,} more each form their own group."
+                f"{name or 'Without a collection'}: {counted(MOST_WORDINGS, 'wording was', 'wordings were')} "
+                "clustered, those asked most often and those without a good answer first; "
+                f"{counted(left, 'more forms', 'more form')} a group each."
             )

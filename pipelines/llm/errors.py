@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pipelines.llm import limits, protocol
 from pipelines.records import Usage
+from pipelines.text.counts import counted
 from pipelines.text.server_errors import message_of
 
 QUOTED = 500  # characters of a server's message in an error
@@ -75,7 +76,7 @@ class ErrorTranslator:
                 cause = self._quote(str(error.__cause__ or error))
                 return LLMUnreachable(f"{self.name} cannot be reached: {cause}", usage)
             case openai.APIError() if protocol.is_about_length(error):
-                window = f"taken to have {self.context_window} tokens of context"
+                window = f"taken to have {counted(self.context_window, 'token')} of context"
                 too_long = ContextTooLong(f"{self.name}, {window}: {message}", usage)
                 too_long.limit = limits.stated_limit(message)
                 return too_long

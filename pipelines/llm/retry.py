@@ -14,6 +14,7 @@ from pipelines.llm.client import FRAMING
 from pipelines.llm.errors import LLMEmpty, LLMFailed
 from pipelines.llm.session import ChatModel
 from pipelines.records import Message, Usage
+from pipelines.text.counts import counted
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -73,7 +74,7 @@ async def ask(
         if reminder and text:
             longer = [*messages[: 2 if system else 1], Message("assistant", text), Message("user", reminder)]
             messages = messages if _too_long(llm, longer) else longer
-    return ParsedReply(None, f"{error} (asked {tries} times)", usage)
+    return ParsedReply(None, f"{error} (asked {counted(tries, 'time')})", usage)
 
 
 def _quote(text: str) -> str:
@@ -89,8 +90,8 @@ def _too_long(llm: ChatModel, messages: list[Message]) -> str:
     if needed <= llm.context_window:
         return ""
     return (
-        f"the prompt and an answer take {needed:,} tokens, the window of {llm.model} holds {llm.context_window:,}: "
-        "choose a model with a longer one, or ask about less"
+        f"the prompt and an answer take {counted(needed, 'token')}, the window of {llm.model} holds "
+        f"{llm.context_window:,}: choose a model with a longer one, or ask about less"
     )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pipelines.text.counts import counted
+
 T = TypeVar("T")
 Count = Callable[[str], int]
 
@@ -40,7 +42,7 @@ class Window:
         prompt = size - answer - overhead
         if prompt <= 0:
             raise WindowTooSmall(
-                f"a context window of {size} tokens has no room for a prompt: the answer takes {answer} "
+                f"a context window of {counted(size, 'token')} has no room for a prompt: the answer takes {answer} "
                 f"(max_tokens), system prompt and history {overhead}; lower max_tokens or shorten them"
             )
         return cls(size, prompt, int(size * share), answer, count)
@@ -48,9 +50,9 @@ class Window:
     def too_small(self, needed: int) -> WindowTooSmall:
         """Return the error for a prompt that needs `needed` tokens even without a passage."""
         return WindowTooSmall(
-            f"a context window of {self.size} tokens has no room for one token of context: the prompt may take "
-            f"{self.prompt} (context {self.context} of them, and the answer {self.answer} more), and needs {needed} "
-            "without any; raise context_window or context_share, lower max_tokens, or shorten the prompts"
+            f"a context window of {counted(self.size, 'token')} has no room for one token of context: the prompt may "
+            f"take {self.prompt} (context {self.context} of them, and the answer {self.answer} more), and needs "
+            f"{needed} without any; raise context_window or context_share, lower max_tokens, or shorten the prompts"
         )
 
 

@@ -13,6 +13,7 @@ from pyarrow import ArrowException
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
 
 from pipelines.store import DumpNotWritten
+from pipelines.text.counts import counted
 
 LOCAL = LocalFileSystem()
 
@@ -90,7 +91,7 @@ class DumpFolder:
         try:
             copy_files(str(self._passing), place, source_filesystem=LOCAL, destination_filesystem=self.system)
             if (found := self.system.get_file_info(place).size) != size:
-                raise OSError(f"{found} of its {size} bytes arrived")
+                raise OSError(f"{found} of its {counted(size, 'byte')} arrived")
         except OSError as error:
             with contextlib.suppress(OSError):
                 self.system.delete_file(place)

@@ -32,6 +32,7 @@ from pipelines.nights.telling import failure_notice, refusal_notice
 from pipelines.nights.upkeep import NightUpkeep, dump_name
 from pipelines.records import digest
 from pipelines.store import CollectionBusy, Store, promote_index
+from pipelines.text.counts import counted
 from pipelines.text.progress import Progress, silent
 
 INDEX, JUDGE, PUBLISH, TELL = "index", "judge", "publish", "tell"
@@ -141,7 +142,7 @@ class Night:
         where = "nothing indexed" if summary.index is None else f"index {summary.index}"
         if summary.index is not None and not summary.published:
             where += ", a candidate"
-        return {"said": f"{summary.pages['seen']:,} pages seen: {seen}; {where}", "guard": guard,
+        return {"said": f"{counted(summary.pages['seen'], 'page')} seen: {seen}; {where}", "guard": guard,
                 "summary": summary.as_dict()}  # fmt: skip
 
     def _judge(self, index: StepResult) -> StepResult:

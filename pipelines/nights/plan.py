@@ -19,6 +19,7 @@ from pipelines.nights.regression import known_questions
 from pipelines.nights.upkeep import NightUpkeep
 from pipelines.records.night_choices import TrainChoices
 from pipelines.store import Store
+from pipelines.text.counts import counted
 from pipelines.text.progress import Progress, describe_seconds, silent
 from pipelines.text.sheets import Fact, Sheet
 
@@ -72,9 +73,13 @@ def describe_night_plan(plan: Mapping[str, Any]) -> Sheet:
     )
     facts.append(Fact("time", known))
     if plan["expected_pages"] is not None:
-        facts.append(Fact("changes", f"about {plan['expected_pages']:,.0f} pages new, changed or deleted, as before"))
+        facts.append(
+            Fact(
+                "changes", f"about {counted(round(plan['expected_pages']), 'page')} new, changed or deleted, as before"
+            )
+        )
     judge = plan["judge"]
-    asked = f"{judge['smoke']:,} smoke questions from headings" if judge["smoke"] else judge["questions"]
+    asked = f"{counted(judge['smoke'], 'smoke question')} from headings" if judge["smoke"] else judge["questions"]
     when = f"if more than {judge['most_unjudged']:.0%} of the pages change, or a setting: by {asked}"
     falls = ", ".join(f"{name} {fall:g}" for name, fall in judge["may_fall"].items())
     facts.append(Fact("judge", f"{when}\nmay fall: {falls}"))
@@ -84,7 +89,7 @@ def describe_night_plan(plan: Mapping[str, Any]) -> Sheet:
 
 def _trainings(chosen: Sequence[TrainChoices]) -> dict[str, str]:
     """Return a description of the trainings to repeat."""
-    said = [f"{one.kind} into {one.output} once it is {one.days:g} days old" for one in chosen]
+    said = [f"{one.kind} into {one.output} once it is {counted(one.days, 'day')} old" for one in chosen]
     return {"train": ", ".join(said)} if said else {}
 
 

@@ -13,6 +13,7 @@ from pipelines.evaluation.dataset import Example, read_datasets
 from pipelines.evaluation.questions.feedback import question_key
 from pipelines.evaluation.questions.making import QuestionOptions, make_questions, rated_questions
 from pipelines.store import Store
+from pipelines.text.counts import counted
 
 WRITTEN, VERIFIED_ONES, RATED, SMOKE = "written", "verified", "rated", "from headings"
 
@@ -28,9 +29,9 @@ class RegressionSet:
     def __str__(self) -> str:
         """Describe the judging questions."""
         if SMOKE in self.counts:
-            said = f"no regression set: {self.counts[SMOKE]:,} smoke questions from headings"
+            said = f"no regression set: {counted(self.counts[SMOKE], 'smoke question')} from headings"
         else:
-            said = ", ".join(f"{count:,} {origin}" for origin, count in self.counts.items() if count) + " questions"
+            said = ", ".join(counted(count, f"{origin} question") for origin, count in self.counts.items() if count)
         return said + (f"; {len(self.left_out):,} left out, as their pages are gone" if self.left_out else "")
 
 

@@ -22,6 +22,7 @@ from pipelines.nights.gate import IndexGate
 from pipelines.nights.journal import BEGAN, StepResult
 from pipelines.nights.regression import RegressionSet
 from pipelines.records.night_choices import TrainChoices
+from pipelines.text.counts import counted
 from pipelines.text.mistakes import describe_mistakes
 from pipelines.training import KINDS, TrainingOrder, check_free, train
 from pipelines.training.run import TrainingPlan
@@ -63,10 +64,10 @@ class Retraining:
             card = read_card(output, KINDS[chosen.kind].card)
             trained = datetime.fromisoformat(card["date"])
             if datetime.now(UTC) - trained < timedelta(days=chosen.days):
-                return {"said": f"{output} is of {trained:%Y-%m-%d}, not {chosen.days:g} days old"}
+                return {"said": f"{output} is of {trained:%Y-%m-%d}, not {counted(chosen.days, 'day')} old"}
         steps = {BEGAN: {"mark": self.mark}, _name(chosen): {"kept": False}}
         if tried := self.gate.store.last_run_with(self.collection, steps, chosen.days):
-            return {"said": f"that of {tried:%Y-%m-%d} was not kept, and is not {chosen.days:g} days old"}
+            return {"said": f"that of {tried:%Y-%m-%d} was not kept, and is not {counted(chosen.days, 'day')} old"}
         before = _using(self.gate.settings, output) if card.get("accepted") else self.gate.settings
         made = output.with_name(f"{output.name}.new")
         try:
@@ -94,7 +95,7 @@ class Retraining:
             return {"said": "there is no question to judge by", "kept": False}
         live = gate.store.live_index(self.collection)
         judged = replace(gate, settings=before)(examples, live, live, _using(gate.settings, made))
-        said = f"{len(examples):,} questions: {len(judged['worse']):,} got worse"
+        said = f"{counted(len(examples), 'question')}: {len(judged['worse']):,} got worse"
         return {"said": said, "kept": judged["passed"], "gate": judged}
 
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 from pipelines.evaluation.dataset import BadDataset
 from pipelines.nights.notices.notice import Notice
 from pipelines.nights.result import REFUSED, NightResult
+from pipelines.text.counts import counted
 from pipelines.text.sheets import Fact, Part, Sheet
 
 HIDDEN = "a question"  # replaces its text
@@ -58,7 +59,7 @@ def _parts(result: NightResult) -> Iterator[Part]:
     if result.reason:
         yield Fact("reason", result.reason)
     if result.worse:
-        yield Fact("worse", f"{len(result.judged['worse']):,} questions, the first {len(result.worse)}:")
+        yield Fact("worse", f"{counted(len(result.judged['worse']), 'question')}, the first {len(result.worse)}:")
     for question in result.worse:
         yield Fact("", f"{question.question} ({', '.join(question.sources)})")
         for name, hits in (("before", question.before), ("after", question.after)):

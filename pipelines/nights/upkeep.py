@@ -17,6 +17,7 @@ from pipelines.nights.gate import REGRESSION_SET
 from pipelines.nights.journal import StepResult
 from pipelines.records.night_choices import NightChoices
 from pipelines.store import BuildResources, Store, dump, restore
+from pipelines.text.counts import counted
 from pipelines.text.progress import Progress
 
 
@@ -64,7 +65,7 @@ class NightUpkeep:
         """Return descriptions of the planned steps."""
         chosen, said = self.choices, {}
         if chosen.retention_days is not None:
-            said["forget"] = f"questions older than {chosen.retention_days:g} days"
+            said["forget"] = f"questions older than {counted(chosen.retention_days, 'day')}"
         if chosen.prune is not None:
             retired = [str(one.id) for one in self.store.retired_indexes(self.collection)[chosen.prune :]]
             said["prune"] = f"retired indexes {', '.join(retired) or 'none yet'}; the newest {chosen.prune} stay"
@@ -79,7 +80,7 @@ class NightUpkeep:
     def _forget(self) -> StepResult:
         days = self.choices.retention_days or 0.0
         count = self.store.forget_questions(days, self.collection)
-        return {"said": f"{count:,} questions older than {days:g} days", "questions": count}
+        return {"said": f"{counted(count, 'question')} older than {counted(days, 'day')}", "questions": count}
 
     def _prune(self) -> StepResult:
         pruned = self.store.prune(self.collection, self.choices.prune or 0)
@@ -92,8 +93,11 @@ class NightUpkeep:
         due = self._due() if self.choices.vacuum else []
         for table in due:
             self.store.vacuum(table)
-        said = f"{forgotten:,} evaluations of earlier nights, {runs:,} runs and {pages:,} pages long gone"
-        return {"said": f"{said}; {len(due):,} tables vacuumed", "tables": due}
+        said = (
+            f"{counted(forgotten, 'evaluation')} of earlier nights, {counted(runs, 'run')} and "
+            f"{counted(pages, 'page')} long gone"
+        )
+        return {"said": f"{said}; {counted(len(due), 'table')} vacuumed", "tables": due}
 
     def _due(self) -> list[str]:
         indexes = self.store.status(self.collection)["indexes"]
@@ -106,7 +110,7 @@ class NightUpkeep:
         old = self._stored()[self.choices.dump.keep :]
         for stored in old:
             self.dumps.remove(stored)
-        return {"said": f"{self.dumps.name}: {name} ({size / 1e6:,.1f} MB); {len(old):,} old ones removed"}
+        return {"said": f"{self.dumps.name}: {name} ({size / 1e6:,.1f} MB); {counted(len(old), 'old one')} removed"}
 
     def _try_restore(self, name: str) -> StepResult:
         """Restore the dump into a temporary Postgres. Raises NotADump if the dump is incomplete."""
@@ -120,7 +124,10 @@ class NightUpkeep:
             scratch.migrate()
             with hold_collection(scratch, self.collection) as lock, record_run(lock, "restore", None) as record:
                 _, counts = restore(lock, record.run, file, BuildResources())
-        return {"said": f"{counts['pages']:,} pages and {counts['chunks']:,} chunks came back", "counts": counts}
+        return {
+            "said": f"{counted(counts['pages'], 'page')} and {counted(counts['chunks'], 'chunk')} came back",
+            "counts": counts,
+        }
 
     def _stored(self) -> list[str]:
         """Return the dumps of this collection written by nights, newest first. Raises BadDumpFolder."""

@@ -17,6 +17,7 @@ from pipelines.nights.journal import NIGHTLY
 from pipelines.nights.notices.notice import Notice
 from pipelines.nights.result import outcome_of
 from pipelines.store import Store
+from pipelines.text.counts import counted
 from pipelines.text.progress import Progress, describe_seconds
 from pipelines.text.sheets import Fact, Part, Sheet
 
@@ -62,13 +63,13 @@ def describe_report(report: Mapping[str, Any]) -> Sheet:
     nights = ", ".join(f"{count:,} {outcome}" for outcome, count in report["nights"].items())
     asked = report["questions"]
     return Sheet(
-        f"Raydex: the last {report['days']:g} days of {report['collection']}",
+        f"Raydex: the last {counted(report['days'], 'day')} of {report['collection']}",
         [
             Fact("fresh", f"last full run {updated}; revision {report['revision']}"),
             Fact("pages", pages or "none"),
             Fact("nights", nights or "none"),
             Fact("changed", f"{_changes(report['changed'], 'pages')}; {_changes(report['changed'], 'chunks')}"),
-            Fact("asked", f"{asked['questions']:,} questions: {describe_troubles(asked)}"),
+            Fact("asked", f"{counted(asked['questions'], 'question')}: {describe_troubles(asked)}"),
             Fact("rated", f"{asked['up']:,} up, {asked['down']:,} down"),
             *_unanswered(report["unanswered"]),
         ],
@@ -93,7 +94,7 @@ def _group(gap: Mapping[str, Any], with_questions: bool) -> dict[str, Any]:
 
 def _unanswered(groups: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
     if groups:
-        yield f"unanswered, in {len(groups):,} groups:"
+        yield f"unanswered, in {counted(len(groups), 'group')}:"
     for group in groups:
         near = f"\nnearest: {group['nearest']}" if group["nearest"] else ""
         yield Fact(f"{group['count']:,} ×", f"{describe_gap(group, group.get('question', ''))}{near}")

@@ -16,6 +16,7 @@ from psycopg.rows import DictRow
 
 from pipelines.store.database.connection import Database
 from pipelines.text.cleaning import clean_for_storage
+from pipelines.text.counts import counted
 
 # The scope of publishable keys, and of readers without a key: it only allows asking.
 ASK = "ask"
@@ -228,6 +229,6 @@ def _check_key(name: str, scopes: Sequence[str], rate: int | None, days: float |
     if unknown or not scopes:
         raise BadKey(f"the scopes are {sorted(scopes)}: use one or more of {', '.join(SCOPES)}")
     if rate is not None and not 0 <= rate <= MOST_RATE:
-        raise BadKey(f"the rate is {rate} requests a minute: it must be 0 (unlimited) to {MOST_RATE:,}")
+        raise BadKey(f"the rate is {counted(rate, 'request')} a minute: it must be 0 (unlimited) to {MOST_RATE:,}")
     if days is not None and not 0 < days <= 36_500:
-        raise BadKey(f"the key would expire in {days} days: it must be more than 0 and at most 36500 days")
+        raise BadKey(f"the key would expire in {counted(days, 'day')}: it must be more than 0 and at most 36500 days")

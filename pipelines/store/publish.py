@@ -19,6 +19,7 @@ from pipelines.store.chunks import chunk_table, create_chunk_table, drop_index, 
 from pipelines.store.database.connection import Connection, own_sql, statement
 from pipelines.store.indexes import CHANGES_KEPT, Deleting, NoSuchIndex, deleting, index_row
 from pipelines.store.runs import RunLock
+from pipelines.text.counts import counted
 
 log = logging.getLogger(__name__)
 
@@ -271,7 +272,7 @@ def _require_vectors(connection: Connection, run: int, vectors: sql.Composable) 
     row = connection.execute(statement("vectors_missing", vectors=vectors), {"run": run}).fetchone()
     if row and row["chunks"]:
         raise VectorsMissing(
-            f"{row['chunks']} staged chunks of run {run} have no vector: run the command again to continue"
+            f"{counted(row['chunks'], 'staged chunk')} of run {run} without a vector: run the command again to continue"
         )
 
 
@@ -354,7 +355,7 @@ def choose_vector_type(settings: IndexSettings, chunks: int) -> Literal["vector"
     wide = settings.dimension > MOST_VECTOR_DIMENSIONS
     if settings.dimension > MOST_HALFVEC_DIMENSIONS or (wide and settings.vector_type == "vector"):
         raise ValueError(
-            f"model {settings.model!r} has {settings.dimension} dimensions; an HNSW index supports at most "
+            f"model {settings.model!r} has {counted(settings.dimension, 'dimension')}; an HNSW index supports at most "
             f"{MOST_VECTOR_DIMENSIONS} of type vector and {MOST_HALFVEC_DIMENSIONS} of type halfvec: choose another "
             "model or type"
         )

@@ -26,6 +26,7 @@ from pipelines.store.database.connection import Connection, snapshot, statement
 from pipelines.store.database.errors import StoreUnavailable
 from pipelines.store.publish import BuildResources, choose_vector_type, index_chunks, save_stats
 from pipelines.store.runs import RunLock
+from pipelines.text.counts import counted
 from pipelines.text.mistakes import describe_mistakes
 
 FORMAT = "raydex index 1"
@@ -104,7 +105,7 @@ def read_manifest(path: Path) -> Manifest:
             if any(info.flag_bits & ENCRYPTED for info in archive.infolist()):
                 raise zipfile.BadZipFile("it is encrypted")
             if archive.getinfo("manifest.json").file_size > MOST_MANIFEST_BYTES:
-                raise zipfile.BadZipFile(f"its manifest has more than {MOST_MANIFEST_BYTES:,} bytes")
+                raise zipfile.BadZipFile(f"its manifest has more than {counted(MOST_MANIFEST_BYTES, 'byte')}")
             values = json.loads(archive.read("manifest.json"))
     except (*_UNREADABLE, ValueError, RecursionError) as error:
         raise _incomplete(path, error) from error
@@ -203,7 +204,7 @@ def _check_bodies(connection: Connection) -> None:
                 raise zipfile.BadZipFile(f"the body of {row['url']} is damaged ({error})") from error
             if not unpacker.eof:
                 cut_off = size < MOST_BODY_BYTES
-                fault = "is cut off" if cut_off else f"has more than {MOST_BODY_BYTES:,} bytes"
+                fault = "is cut off" if cut_off else f"has more than {counted(MOST_BODY_BYTES, 'byte')}"
                 raise zipfile.BadZipFile(f"the body of {row['url']} {fault}")
 
 
@@ -218,7 +219,7 @@ def _read_chunks(
 def _read_verified(connection: Connection, collection: str, archive: zipfile.ZipFile) -> None:
     """Load the verified answers."""
     if archive.getinfo(VERIFIED).file_size > MOST_VERIFIED_BYTES:
-        raise zipfile.BadZipFile(f"its verified answers have more than {MOST_VERIFIED_BYTES:,} bytes")
+        raise zipfile.BadZipFile(f"its verified answers have more than {counted(MOST_VERIFIED_BYTES, 'byte')}")
     restore_answers(connection, collection, archive.read(VERIFIED))
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from pipelines.text.counts import counted
+
 # Values of a YAML document with its aliases expanded; no configuration or front matter comes near that.
 MOST_VALUES = 100_000
 
@@ -68,7 +70,7 @@ def parse_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoade
         try:
             node = reader.get_single_node()
             if node is not None and _size(node, {}) > MOST_VALUES:
-                raise NotParsed(f"its aliases expand to more than {MOST_VALUES:,} values")
+                raise NotParsed(f"its aliases expand to more than {counted(MOST_VALUES, 'value')}")
             return None if node is None else reader.construct_document(node)
         finally:
             reader.dispose()

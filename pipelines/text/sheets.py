@@ -3,7 +3,7 @@
 `str(sheet)` is its plain text, for pipes, files and messages. `jobs/terminal.py` prints it on a terminal.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -26,12 +26,14 @@ class Fact:
 class Grid:
     """Rows with as many cells as `head`; a cell has one line. An empty head is not shown.
 
-    `align` has "<" or ">" for each column; the last one applies to all further columns.
+    `align` has "<" or ">" for each column; the last one applies to all further columns. `least` are the least widths of
+    columns, which give tables that are printed one after the other the same columns.
     """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     align: str = "<>"
+    least: Sequence[int] = ()
 
     def aligned(self) -> Iterator[str]:
         """Yield the sign of each column."""
@@ -40,7 +42,12 @@ class Grid:
     def lines(self) -> list[str]:
         """Return the rows as lines of text."""
         shown = [self.head, *self.rows] if any(self.head) else self.rows
-        return as_columns(shown, self.align)
+        return as_columns(shown, self.align, self.least)
+
+
+def row_with_lines(cells: Sequence[str], lines: Iterable[str]) -> list[list[str]]:
+    """Return the rows of a grid for an entry that has `lines` below its last cell."""
+    return [[*cells], *([*[""] * (len(cells) - 1), line] for line in lines)]
 
 
 # A string is a note. A note that is empty is an empty line.

@@ -17,6 +17,7 @@ from pipelines.answering.settings import change
 from pipelines.embedding.adapter import KIND, QueryAdapter
 from pipelines.evaluation.dataset import Example, dataset_fingerprint, read_answerable
 from pipelines.records import Index
+from pipelines.text.counts import counted
 from pipelines.training.folds import Places
 from pipelines.training.mining import Corpus, NothingToLearn, page_folds, pages_of, select_answered
 from pipelines.training.ranking import GateVerdict, judge_ranks, vector_ranks
@@ -88,7 +89,7 @@ class AdapterKind(ModelKind[AdapterPlan, AdapterData, QueryAdapter]):
         chunks /= np.maximum(np.linalg.norm(chunks, axis=1, keepdims=True), 1e-12)
         embedder, answered = make_embedder(order.settings, index.settings.embedding), select_answered(examples, corpus)
         asked = [np.array([embedder.embed_query(e.question) for e in some], np.float32) for some in (answered, check)]
-        order.progress(f"{len(answered):,} questions embedded")
+        order.progress(f"{counted(len(answered), 'question')} embedded")
         return AdapterData(plan, index, embedder.counter.identity, corpus, chunks, answered, asked[0], check, asked[1])
 
     def fit(self, data: AdapterData, workplace: Workplace) -> QueryAdapter:
@@ -110,7 +111,9 @@ class AdapterKind(ModelKind[AdapterPlan, AdapterData, QueryAdapter]):
             "metrics": asdict(verdict),
             "check": asdict(checked) if checked else None,
         }
-        scores = f"{verdict}\n\nchecked on further questions\n{checked}" if checked else str(verdict)
+        scores = verdict.described()
+        if checked:
+            scores += ["", "checked on further questions", *checked.described()]
         return TrainingScores(verdict.accepted, entries, scores, {})
 
     def save(self, model: QueryAdapter, folder: Path, card: Mapping[str, Any]) -> None:

@@ -16,6 +16,8 @@ from pipelines.embedding.load import load_tokenizer
 from pipelines.evaluation.dataset import read_answerable
 from pipelines.evaluation.questions.feedback import from_ratings
 from pipelines.text.cleaning import clean_for_tokenizer
+from pipelines.text.counts import counted
+from pipelines.text.sheets import Fact
 from pipelines.training import fine_tuning, mining
 from pipelines.training.fine_tuning import FineTuningData, FineTuningPlan
 from pipelines.training.mining import NegativeDraw, Triple
@@ -77,7 +79,9 @@ class RerankerKind(ModelKind[RerankerPlan, RerankerData, int]):
             )
             triples = mining.mine_triples(train, draw, document, plan.seed)
             judging = JudgingHits.retrieve(collection, held_out, plan.depth)
-        order.progress(f"{len(triples):,} questions mined{mining.describe_named(train)}, {len(held_out):,} to judge by")
+        order.progress(
+            f"{counted(len(triples), 'question')} mined{mining.describe_named(train)}, {len(held_out):,} to judge by"
+        )
         base = load_tokenizer(plan.model or index.settings.model)
         return FineTuningData(plan, base, index.collection, train, held_out, triples, judging)
 
@@ -87,7 +91,7 @@ class RerankerKind(ModelKind[RerankerPlan, RerankerData, int]):
         model = load_model(data.base.model, fine_tuning.choose_device(plan.device), plan.max_tokens)
         steps = fine_tune(model, data.triples, plan, workplace.checkpoints(data.base.identity))
         model.save_pretrained(str(workplace.model))
-        workplace.say(f"trained for {steps:,} steps; judging")
+        workplace.say(f"trained for {counted(steps, 'step')}; judging")
         return steps
 
     def judge(self, data: RerankerData, model: int, workplace: Workplace) -> TrainingScores:
@@ -99,7 +103,7 @@ class RerankerKind(ModelKind[RerankerPlan, RerankerData, int]):
         latency = (time.monotonic() - started) / len(after)
         verdict = judge_ranks(data.judging.ranks(), after, k=plan.k, ks=sorted({*KS, plan.k}))
         entries = data.card_entries(verdict, ("model", "identity"), steps=model)
-        scores = f"{verdict}\n{latency:.2f} s to rerank {plan.depth} hits"
+        scores = [*verdict.described(), Fact("time", f"{latency:.2f} s to rerank {counted(plan.depth, 'hit')}")]
         return TrainingScores(verdict.accepted, entries, scores, {"rerank_s": latency})
 
 

@@ -14,6 +14,7 @@ from pipelines.embedding.tokens import TokenCounter, untruncated_tokenizer
 from pipelines.embedding.torch import load_modules
 from pipelines.evaluation.dataset import read_answerable
 from pipelines.page.stored import plain_of
+from pipelines.text.counts import counted
 from pipelines.training import fine_tuning, mining
 from pipelines.training.fine_tuning import FineTuningData, FineTuningPlan
 from pipelines.training.mining import Corpus, NegativeDraw, Triple
@@ -80,14 +81,14 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
             corpus = collection.corpus
             train, held_out = fine_tuning.divide(examples, corpus, plan)
             named = mining.describe_named(train)
-            order.progress(f"{len(train):,} questions to learn from{named}, {len(held_out):,} to judge by")
+            order.progress(f"{counted(len(train), 'question')} to learn from{named}, {len(held_out):,} to judge by")
             depth, judging_pages = MINED_FROM + plan.skip, mining.pages_of(held_out)
             draw = NegativeDraw(
                 corpus, lambda asked: collection.retrieve(asked, depth), plan.negatives, judging_pages, skip=plan.skip
             )
             triples = mining.mine_triples(train, draw, mining.embedding_text, plan.seed)
             words = new_words(corpus, base, plan.new_words)
-        order.progress(f"{len(triples):,} triples mined")
+        order.progress(f"{counted(len(triples), 'triple')} mined")
         judging = make_judging_set(held_out, corpus, plan.pool, plan.seed)
         return FineTuningData(plan, base, collection.index.collection, train, held_out, triples, judging, words)
 
@@ -95,7 +96,7 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
         """Fine-tune; an interrupted training resumes from its last checkpoint."""
         model, plan = load_model(data.base.model, fine_tuning.choose_device(data.plan.device)), data.plan
         if plan.new_words:
-            workplace.say(f"{extend_vocabulary(model, data.words):,} words join the vocabulary")
+            workplace.say(f"{counted(extend_vocabulary(model, data.words), 'word joins', 'words join')} the vocabulary")
         checkpoints = workplace.checkpoints(" ".join([data.base.identity, *data.words]))
         fine_tune(model, data.triples, plan, checkpoints)
         model.save(str(workplace.model))
@@ -104,7 +105,7 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
         """Compare the saved model with its base on a pool of chunks; the evaluator's files stay with the model."""
         plan, evaluation = data.plan, workplace.model / "evaluation"
         judging = data.judging
-        workplace.say(f"judging among {len(judging.texts):,} chunks")
+        workplace.say(f"judging among {counted(len(judging.texts), 'chunk')}")
         device, ranks = fine_tuning.choose_device(plan.device), []
         for name, path in (("before", data.base.model), ("after", str(workplace.model))):
             found = ranks_by_question(load_model(path, device), judging, evaluation, name)
@@ -113,14 +114,15 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
         entries = data.card_entries(
             verdict, ("model", "identity", "dimension"), triples=len(data.triples), words=len(data.words)
         )
-        return TrainingScores(verdict.accepted, entries, str(verdict), {})
+        return TrainingScores(verdict.accepted, entries, verdict.described(), {})
 
 
 def check_rank(plan: EmbedderPlan, base: TokenCounter) -> None:
     """Raise BadRank for a rank that saves nothing."""
     if base.dimension and plan.low_rank >= base.dimension:
         raise BadRank(
-            f"--low-rank is {plan.low_rank}, and the vectors of {base.model} have {base.dimension} dimensions: take a "
+            f"--low-rank is {plan.low_rank}, and the vectors of {base.model} have "
+            f"{counted(base.dimension, 'dimension')}: take a "
             "lower rank (16 is usual), or leave it out to train whole layers"
         )
 

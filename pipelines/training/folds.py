@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.questions.alike import connected_groups, pairs_sharing
+from pipelines.text.counts import counted
 
 FOLDS = 5  # a fifth of the questions is used for judging
 
@@ -41,7 +42,9 @@ def group_folds(groups: Sequence[Hashable], n: int = FOLDS, seed: int = 0) -> li
 
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     if not 2 <= n <= len(numbers):
-        raise BadFolds(f"{n} folds of {len(numbers)} groups of questions that share nothing: add questions")
+        raise BadFolds(
+            f"{counted(n, 'fold')} of {counted(len(numbers), 'group')} of questions that share nothing: add questions"
+        )
     # GroupKFold assigns groups by size, and equal sizes by number, so the seed acts through the numbers.
     order = np.random.default_rng(seed).permutation(len(numbers))
     shuffled = order[[numbers[group] for group in groups]]

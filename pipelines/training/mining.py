@@ -19,6 +19,7 @@ from pipelines.evaluation.questions.feedback import Feedback, question_key
 from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 from pipelines.store import RecordedQuestion, Store
+from pipelines.text.counts import counted
 from pipelines.training.folds import FOLDS, Places, group_folds, page_groups
 
 # Negatives are drawn from this many of the best wrong hits, because the very best contain most of the unlabelled right
@@ -95,8 +96,8 @@ def select_answered(examples: Sequence[Example], corpus: Corpus) -> list[Example
     if not answered:
         source = examples[0].sources[0] if examples else ""
         raise NothingToLearn(
-            f"none of {len(examples)} questions has a reference section in the index (the first asks for {source!r}): "
-            "does the data set belong to this collection?"
+            f"none of {counted(len(examples), 'question')} has a reference section in the index (the first asks for "
+            f"{source!r}): does the data set belong to this collection?"
         )
     return answered
 

@@ -22,7 +22,9 @@ from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
 from pipelines.records import Hit
-from pipelines.text.tables import as_columns, with_interval
+from pipelines.text.counts import counted
+from pipelines.text.sheets import Fact, Grid, Part
+from pipelines.text.tables import with_interval
 from pipelines.training.mining import Corpus, IndexedCollection, embedding_text
 
 Hits = Sequence[Hit]
@@ -77,12 +79,24 @@ class GateVerdict:
         """Whether the interval of the gain is above 0."""
         return self.gain.low > 0
 
-    def __str__(self) -> str:
+    def described(self) -> list[Part]:
+        """Return the scores and the gain for a person."""
         head = ["", *(f"@{k}" for k in self.before.retrieval_score), "MRR"]
-        rows = as_columns([head, ["before", *self.before.cells()], ["after", *self.after.cells()]])
-        gain = f"gain@{self.k} {self.gain.difference:+.3f} [{self.gain.low:+.3f}, {self.gain.high:+.3f}]"
-        verdict = f"p = {self.gain.p:.4f}, {self.questions:,} questions: {'' if self.accepted else 'not '}accepted"
-        return "\n".join([*rows, f"\n{gain}, {verdict}"])
+        verdict = f"{counted(self.questions, 'question')}: {'' if self.accepted else 'not '}accepted"
+        return [
+            Grid(head, [["before", *self.before.cells()], ["after", *self.after.cells()]]),
+            Fact(f"gain@{self.k}", f"{describe_gain(self.gain)}, {verdict}"),
+        ]
+
+
+def table_of(rows: Sequence[Mapping[str, float]], align: str = "<>") -> Grid:
+    """Return rows of numbers as a table."""
+    return Grid(list(rows[0]), [[f"{value:.3f}" for value in row.values()] for row in rows], align)
+
+
+def describe_gain(gain: PairedTest) -> str:
+    """Return a paired gain with its interval and p."""
+    return f"{gain.difference:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}], p = {gain.p:.4f}"
 
 
 def judge_ranks(before: Ranks, after: Ranks, k: int = GATE_K, ks: Sequence[int] = KS) -> GateVerdict:

@@ -17,9 +17,11 @@ from pipelines.answering.routing.router import SUFFICES
 from pipelines.evaluation.questions.alike import question_groups
 from pipelines.evaluation.questions.labelled import LabelledQuestion, fingerprint_labelled, read_labelled
 from pipelines.evaluation.statistics import PairedTest, paired_test
-from pipelines.text.tables import as_columns
+from pipelines.text.counts import counted
+from pipelines.text.sheets import Fact, Part
 from pipelines.training import classification
 from pipelines.training.folds import FOLDS, group_folds
+from pipelines.training.ranking import describe_gain, table_of
 from pipelines.training.run import ModelKind, TrainingOrder, TrainingPlan, TrainingScores, Workplace
 
 NEEDS_STRONG = "0"  # the other label is SUFFICES
@@ -103,7 +105,9 @@ def probabilities_out_of_fold(
         try:
             classifier = fit([data.rows[place] for place in np.setdiff1d(np.arange(len(texts)), fold)])
         except CannotLearn as error:
-            raise CannotLearn(f"where one of {data.plan.folds} folds is left out to judge by, {error}") from error
+            raise CannotLearn(
+                f"where one of {counted(data.plan.folds, 'fold')} is left out to judge by, {error}"
+            ) from error
         of_fold = classifier.probabilities([texts[place] for place in fold])
         probabilities[fold] = of_fold[:, classifier.labels.index(SUFFICES)]
     return probabilities.tolist()
@@ -197,19 +201,19 @@ def area_under_costs(costs: Rows) -> dict[str, float]:
     return {name: float(np.trapezoid([point[name] for point in costs], shares)) for name in names}
 
 
-def describe(metrics: Mapping[str, Any], gain: PairedTest, threshold: float) -> str:
-    """Return the scores as text."""
+def describe(metrics: Mapping[str, Any], gain: PairedTest, threshold: float) -> list[Part]:
+    """Return the scores for a person."""
     of, area, ece = metrics, metrics["area"], metrics["calibration"]["ece"]
-    lines = [
-        f"{of['questions']:,} questions, for {of['suffices']:,} the cheap model suffices; {of['folds']} folds",
-        f"AUC {of['auc']:.3f}; accuracy {of['accuracy']:.3f}, majority {of['majority']:.3f}",
-        f"Brier {of['brier']:.3f} (of the rate {of['brier_of_rate']:.3f}), ECE {ece:.3f}",
-        f"confusion (true: predicted) {of['confusion']}",
+    asked = f"{counted(of['questions'], 'question')}, for {of['suffices']:,} the cheap model suffices"
+    return [
+        Fact("judged by", f"{asked}; {counted(of['folds'], 'fold')}"),
+        Fact("AUC", f"{of['auc']:.3f}; accuracy {of['accuracy']:.3f}, majority {of['majority']:.3f}"),
+        Fact("Brier", f"{of['brier']:.3f} (of the rate {of['brier_of_rate']:.3f}), ECE {ece:.3f}"),
+        Fact("confusion", f"(true: predicted) {of['confusion']}"),
         "",
-        *as_columns([list(of["costs"][0]), *([f"{value:.3f}" for value in point.values()] for point in of["costs"])]),
+        table_of(of["costs"], ">"),
         "",
-        f"area {area['served']:.3f}, by chance {area['random']:.3f}, of one that knows {area['perfect']:.3f}",
-        f"gain over chance {gain.difference:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}], p = {gain.p:.4f}",
-        f"from the threshold {threshold:g} on",
+        Fact("area", f"{area['served']:.3f}, by chance {area['random']:.3f}, of one that knows {area['perfect']:.3f}"),
+        Fact("gain", f"{describe_gain(gain)}, over chance"),
+        Fact("threshold", f"{threshold:g} and above"),
     ]
-    return "\n".join(lines)

@@ -8,7 +8,7 @@ import contextlib
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +24,7 @@ from pipelines.files.model_cards import CARD_FILE, VERSION, write_card
 from pipelines.records import digest
 from pipelines.store import Store
 from pipelines.text.progress import Progress, silent
+from pipelines.text.sheets import Part, Sheet
 from pipelines.training.mining import IndexedCollection
 
 
@@ -122,14 +123,14 @@ class Workplace:
 
 @dataclass(frozen=True, slots=True)
 class TrainingScores:
-    """Whether a model improved on unseen data, the entries of its card, and the scores as text.
+    """Whether a model improved on unseen data, the entries of its card, and the scores for a person.
 
     `figures` are only for the summary.
     """
 
     gained: bool
     entries: Mapping[str, Any]
-    scores: str
+    scores: Sequence[Part]
     figures: Mapping[str, Any]
 
 
@@ -163,11 +164,11 @@ class ModelKind(ABC, Generic[Plan, Data, Model]):
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """A trained model in its folder: its card, the scores as text, and additional `figures` for the summary."""
+    """A trained model in its folder: its card, the scores for a person, and more `figures` for the summary."""
 
     folder: Path
     card: Mapping[str, Any]
-    scores: str
+    scores: Sequence[Part]
     figures: Mapping[str, Any]
 
     @property
@@ -179,8 +180,9 @@ class TrainingResult:
         """Return the summary as one JSON object."""
         return {"folder": str(self.folder), **self.figures, **self.card}
 
-    def __str__(self) -> str:
-        return f"{self.scores}\n{self.folder}: {'' if self.accepted else 'not '}accepted"
+    def described(self) -> Sheet:
+        """Return the verdict and the scores for a person."""
+        return Sheet(f"{self.folder}: {'' if self.accepted else 'not '}accepted", self.scores)
 
 
 def train(

@@ -12,6 +12,7 @@ from pipelines.answering.routing.sequence_classifier import SequenceClassifier, 
 from pipelines.embedding.low_rank import change_weights
 from pipelines.embedding.tokens import INT8, TokenCounter
 from pipelines.evaluation.questions.tagged import TaggedQuestion
+from pipelines.text.counts import counted
 from pipelines.training import fine_tuning
 from pipelines.training.fine_tuning import TrainerPlan
 
@@ -25,7 +26,7 @@ def fit_sequence_classifier(
     """
     labels = sorted({row.tag for row in rows})
     if len(labels) < 2:
-        raise CannotLearn(f"all {len(rows)} texts have the label(s) {labels}: two labels are needed")
+        raise CannotLearn(f"all {counted(len(rows), 'text')} have the label(s) {labels}: two labels are needed")
     folder = fine_tuning.checkpoint_folder(checkpoints, rows, plan)
     import torch
     from transformers import Trainer, TrainingArguments

@@ -19,12 +19,13 @@ from pipelines.embedding.tokens import TokenCounter
 from pipelines.evaluation.dataset import read_answerable, sample
 from pipelines.evaluation.questions import alike, tagged
 from pipelines.evaluation.questions.tagged import TaggedQuestion
-from pipelines.text.tables import as_columns
+from pipelines.text.counts import counted
+from pipelines.text.sheets import Fact, Part
 from pipelines.training import classification, fine_tuning
 from pipelines.training.fine_tuning import TrainerPlan
 from pipelines.training.folds import FOLDS, BadFolds, Places, group_folds
 from pipelines.training.mining import select_answered
-from pipelines.training.ranking import GateVerdict, JudgingHits, judge_ranks, within
+from pipelines.training.ranking import GateVerdict, JudgingHits, judge_ranks, table_of, within
 from pipelines.training.run import ModelKind, RerankingPlan, TrainingOrder, TrainingPlan, TrainingScores, Workplace
 from pipelines.training.sequence_classifier import fit_sequence_classifier
 
@@ -115,7 +116,7 @@ class TagKind(ModelKind[TagPlan, TagData, Classifier]):
                 raise BadFolds("of the fold that judges, a single question has a source in the index: add questions")
             kept = sample(judging, plan.held_out or len(judging), plan.seed)
             hits = JudgingHits.retrieve(collection, kept, plan.depth)
-        order.progress(f"{len(rows):,} questions with their part of the site, {len(kept):,} to judge by")
+        order.progress(f"{counted(len(rows), 'question')} with their part of the site, {len(kept):,} to judge by")
         return TagData(plan, rows, fold, hits, collection.index.collection, base)
 
     def fit(self, data: TagData, workplace: Workplace) -> Classifier:
@@ -137,8 +138,9 @@ class TagKind(ModelKind[TagPlan, TagData, Classifier]):
             "gate": asdict(verdict),
             "gain_by_threshold": by_threshold,
         }
-        scores = [describe(metrics), "", *table_of(by_threshold), f"\nthreshold {threshold:g}", str(verdict)]
-        return TrainingScores(verdict.accepted, entries, "\n".join(scores), {})
+        chosen = Fact("threshold", f"{threshold:g}")
+        scores = [*describe(metrics), "", table_of(by_threshold), chosen, "", *verdict.described()]
+        return TrainingScores(verdict.accepted, entries, scores, {})
 
     def save(self, model: Classifier, folder: Path, card: Mapping[str, Any]) -> None:
         """Write the classifier, which adds its labels to the card."""
@@ -182,7 +184,7 @@ def fitter(data: TagData, workplace: Workplace) -> Fit:
     def fit(rows: Sequence[TaggedQuestion]) -> Classifier:
         if data.base is None:
             return TextClassifier.fit([row.question for row in rows], [row.tag for row in rows])
-        workplace.say(f"training a head on {data.base.model} with {len(rows):,} questions")
+        workplace.say(f"training a head on {data.base.model} with {counted(len(rows), 'question')}")
         return fit_sequence_classifier(data.base, rows, data.plan, workplace.checkpoints(data.base.identity))
 
     return fit
@@ -248,19 +250,13 @@ def _gain_row(threshold: float, verdict: GateVerdict) -> dict[str, float]:
     }
 
 
-def table_of(rows: Sequence[Mapping[str, float]]) -> list[str]:
-    """Return rows of numbers as aligned columns."""
-    return as_columns([list(rows[0]), *([f"{value:.3f}" for value in row.values()] for row in rows)])
-
-
-def describe(metrics: Mapping[str, Any]) -> str:
-    """Return the scores on the fold as text."""
+def describe(metrics: Mapping[str, Any]) -> list[Part]:
+    """Return the scores on the fold for a person."""
     accuracy = ", ".join(f"{name} {value:.3f}" for name, value in metrics["accuracy"].items())
-    lines = [
-        f"{metrics['questions']:,} questions whose pages and wordings it has not seen",
-        f"majority {metrics['majority']:.3f}, accuracy {accuracy}",
-        f"Brier {metrics['brier']:.3f}, ECE {metrics['calibration']['ece']:.3f}",
+    return [
+        Fact("judged by", f"{counted(metrics['questions'], 'question')} whose pages and wordings it has not seen"),
+        Fact("accuracy", f"{accuracy}, majority {metrics['majority']:.3f}"),
+        Fact("Brier", f"{metrics['brier']:.3f}, ECE {metrics['calibration']['ece']:.3f}"),
         "",
-        *table_of(metrics["curve"]),
+        table_of(metrics["curve"]),
     ]
-    return "\n".join(lines)

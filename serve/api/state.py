@@ -21,6 +21,7 @@ from pipelines.answering.verified.answer_finder import given_answers
 from pipelines.evaluation.questions.examples import MOST, ExampleQuestion, choose_examples
 from pipelines.indexing.site_name import SiteNames
 from pipelines.store import NoLiveIndex, Outline, Store
+from pipelines.text.counts import counted
 from serve.api.replies import Text
 from serve.api.requests import Name, examples_of
 from serve.api.sessions import check_collection, meant_collection, own_default, seen
@@ -156,7 +157,9 @@ class StateRoutes:
                 await self._engine.aready(name)
             except (NotReady, NoLiveIndex) as error:
                 why = "is being loaded, has no index, or can't load its embedding model"
-                raise HTTPException(503, f"one of {len(names)} collections {why}; the log says more") from error
+                raise HTTPException(
+                    503, f"one of {counted(len(names), 'collection')} {why}; the log says more"
+                ) from error
         return ReadyOut()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pipelines.text.counts import counted
 from serve.failure import Failure
 
 # Enough for a question of 100,000 characters of four bytes each, with its conversation.
@@ -37,7 +38,7 @@ class BodyLimit:
         except TimeoutError:
             await self._refuse(Failure(408, self._too_late, headers=CLOSE), scope, receive, send)
         except _TooLarge:
-            message = f"the request is larger than {self._most} bytes: send a smaller one"
+            message = f"the request is larger than {counted(self._most, 'byte')}: send a smaller one"
             await self._refuse(Failure(413, message, headers=CLOSE), scope, receive, send)
         except _SenderLeft:
             return

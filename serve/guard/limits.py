@@ -15,6 +15,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.store import CHANGES, Key, Store, StoreUnavailable, TokenGrant
+from pipelines.text.counts import counted
 from serve.failure import RETRY_AFTER_S, Failure, path_of
 from serve.guard.access import ANSWERING, is_question
 from serve.guard.headers import with_headers
@@ -147,7 +148,7 @@ class QuestionLimit:
         if scope["type"] != "http" or not is_question(scope["method"], path_of(scope)):
             await self._app(scope, receive, send)
         elif self.in_progress >= self._most:
-            message = f"the service is busy with {self._most} questions, its limit: try again"
+            message = f"the service is busy with {counted(self._most, 'question')}, its limit: try again"
             await Failure(503, message, retry_after=RETRY_AFTER_S).response(scope)(scope, receive, send)
         else:
             self.in_progress += 1

@@ -7,6 +7,7 @@ import re
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pipelines.text.counts import counted
 from serve.failure import Failure, is_openai, path_of
 from serve.guard.bodies import replay
 
@@ -70,9 +71,9 @@ def fault_of(body: bytes, most: int) -> str:
             fields.pop()
         values += sign in b"[{,"
         if len(fields) > MOST_DEPTH:
-            return f"more than {MOST_DEPTH} levels of lists and objects: send fewer"
+            return f"more than {counted(MOST_DEPTH, 'level')} of lists and objects: send fewer"
         if values > most or number > MOST_SIGNS_PER_VALUE * most:
-            return f"more than {most:,} values: send fewer"
+            return f"more than {counted(most, 'value')}: send fewer"
         if fields and fields[-1] > MOST_FIELDS:
-            return f"an object of more than {MOST_FIELDS} fields: send fewer"
+            return f"an object of more than {counted(MOST_FIELDS, 'field')}: send fewer"
     return ""

@@ -20,6 +20,7 @@ from pipelines.page.stored import readable_text
 from pipelines.records import Index
 from pipelines.store import ListedPage, Store
 from pipelines.text.cleaning import clean_for_model
+from pipelines.text.counts import counted
 from serve.api.requests import Name
 from serve.api.sessions import AskedCollections
 from serve.failure import RETRY_AFTER_S, Failure
@@ -133,7 +134,7 @@ class LlmsRoutes:
         base = await self._threads.run(self._store.common_url, index.id)
         row = {"name": index.collection, "index": index.id, "revision": index.revision}
         title = _line(await self._threads.run(self._names.get, row))
-        count = "The pages" if pages is None else f"{pages:,} page{'' if pages == 1 else 's'}"
+        count = "The pages" if pages is None else counted(pages, "page")
         return f"# {title}\n\n> {count} of {base or 'several sites'}, as Raydex has indexed them.\n"
 
 
@@ -149,9 +150,14 @@ class _Places:
     def refusal(self, address: str) -> Failure | None:
         """Return why another reader of an address is refused now; None if it is allowed."""
         if self.readers[address] >= self.of_address:
-            return Failure(429, f"your address reads {self.kind} {self.of_address} times now, which is its limit: wait")
+            return Failure(
+                429, f"your address reads {self.kind} {counted(self.of_address, 'time')} now, which is its limit: wait"
+            )
         if self.readers.total() >= self.most:
-            return Failure(503, f"{self.most} readers get {self.kind} now, which is the limit: try again")
+            return Failure(
+                503,
+                f"{counted(self.most, 'reader gets', 'readers get')} {self.kind} now, which is the limit: try again",
+            )
         return None
 
 

@@ -10,6 +10,7 @@ from pipelines.answering.hits import place, snippet
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.llm.tokens import estimate
 from pipelines.records import RESULTS, SOME, Answer, AnswerForm, Confidence, Hit, WrittenBy
+from pipelines.text.counts import counted
 from serve.mcp.quoting import CUT, NOTICE, clean, cut, quote, quote_answer
 
 # In tokens of `estimate`, which counts about a third more than current models. Claude Code warns about results above
@@ -84,7 +85,7 @@ class FoundSections(ToolResult):
     def to_text(self) -> str:
         if not self.sections:
             return f"Nothing was found in the collection {self.collection!r}: try other words, or leave out `version`."
-        count = f"{count_sections(len(self.sections))} of {self.collection!r}"
+        count = f"{counted(len(self.sections), 'section')} of {self.collection!r}"
         found = "\n\n".join(section.to_text() for section in self.sections)
         return f"{count}, best first. {self.notice}\n\n{found}\n\nRead on with `read_page(url=<source>)`."
 
@@ -245,7 +246,10 @@ class CollectionInfo(BaseModel):
         name = f"- {self.name}{' (default)' if self.default else ''}{title}"
         if not self.indexed:
             return f"{name}; nothing is indexed in it yet"
-        facts = [f"{self.pages:,} pages of {self.url or 'several sites'}", f"indexed {(self.published or '')[:10]}"]
+        facts = [
+            f"{counted(self.pages, 'page')} of {self.url or 'several sites'}",
+            f"indexed {(self.published or '')[:10]}",
+        ]
         facts += [f"versions {', '.join(self.versions)}"] if self.versions else []
         facts += [f"languages {', '.join(self.languages)}"] if self.languages else []
         return "; ".join([name, *facts])
@@ -260,8 +264,3 @@ class CollectionList(ToolResult):
         if not self.collections:
             return "Nothing is indexed yet: `raydex index URL` does it."
         return "\n".join(one.to_text() for one in self.collections)
-
-
-def count_sections(n: int) -> str:
-    """Return "1 section", "2 sections"."""
-    return f"{n} section{'' if n == 1 else 's'}"

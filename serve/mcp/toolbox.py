@@ -21,12 +21,13 @@ from pipelines.indexing.site_name import SiteNames
 from pipelines.llm.session import LOADING, OPENING, READING, SEARCHING, Status
 from pipelines.records import Answer, Filters, Index
 from pipelines.store import ListedPage, NoLiveIndex, Outline, Store, is_copy
+from pipelines.text.counts import counted
 from serve.api.inquiry import Inquiries, Origin
 from serve.api.sessions import meant_collection
 from serve.mcp.arguments import AskArguments, NoArguments, PageArguments, SearchArguments
 from serve.mcp.pages import NoSuchPage, PageShelf
 from serve.mcp.quoting import clean
-from serve.mcp.results import CitedAnswer, CollectionInfo, CollectionList, FoundSections, PagePart, count_sections
+from serve.mcp.results import CitedAnswer, CollectionInfo, CollectionList, FoundSections, PagePart
 from serve.threads import DatabaseThreads
 
 CHANNEL = "mcp"
@@ -183,14 +184,14 @@ def describe_event(event: Event) -> str:
     """Describe an event of the engine for the caller."""
     match event:
         case Retrieval():
-            return f"found {count_sections(len(event.hits))}"
+            return f"found {counted(len(event.hits), 'section')}"
         case Status():
             if event.stage == LOADING:
                 return "loading the index"
             if event.stage in (SEARCHING, OPENING):
                 return f"{event.stage} {clean(event.about)!r}"
             wait = f", about {event.seconds:.0f} s" if event.seconds is not None else ""
-            return f"reading {count_sections(event.passages)}{wait}" if event.stage == READING else event.stage
+            return f"reading {counted(event.passages, 'section')}{wait}" if event.stage == READING else event.stage
         case Delta():
             return "writing the answer"
     return ""

@@ -131,7 +131,7 @@ def test_run_without_free_cpus_waits_names_the_holders_and_then_continues(cluste
     assert "The service raydex holds 2 CPUs (" in said
     assert "Raydex 2 × 0.5" in said and "Retriever 2 × 0.5" in said
     assert "lower `num_cpus` or the number of replicas under `deployments`" in said
-    assert "0 of 1 pages" not in said.partition("no node has room")[2].partition("waiting for a node")[0]
+    assert "0 of 1 page" not in said.partition("no node has room")[2].partition("waiting for a node")[0]
 
 
 def test_questions_next_to_a_real_run_are_all_answered(cluster, capsys):

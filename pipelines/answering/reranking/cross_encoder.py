@@ -17,6 +17,7 @@ from pipelines.answering.reranking.base import DEVICE, RerankFailed, by_score, d
 from pipelines.files.model_cards import may_be_used
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_tokenizer
+from pipelines.text.counts import counted
 
 # BERT-like cross-encoders read 512 tokens of question and passage together; chunks have about that size.
 MAX_LENGTH = 512
@@ -61,7 +62,9 @@ class CrossEncoderReranker:
         try:
             scores = await loop.run_in_executor(self._thread, self.score, self.pairs(question, hits))
         except RuntimeError as error:  # from torch, such as out of memory
-            raise RerankFailed(f"the cross-encoder {self.model} failed on {len(hits)} passages: {error}") from error
+            raise RerankFailed(
+                f"the cross-encoder {self.model} failed on {counted(len(hits), 'passage')}: {error}"
+            ) from error
         return by_score(hits, scores.tolist(), self.name)
 
 
@@ -78,7 +81,7 @@ def _load_cross_encoder(model: str, device: str, max_length: int) -> Any:
             f"({type(error).__name__}: {error})"
         ) from error
     if encoder.num_labels != 1:
-        raise RerankFailed(f"{model!r} gives {encoder.num_labels} scores for a pair; a reranker gives one")
+        raise RerankFailed(f"{model!r} gives {counted(encoder.num_labels, 'score')} for a pair; a reranker gives one")
     bare = [name for name in getattr(encoder.config, "architectures", None) or () if name.endswith("Model")]
     if bare:  # the library would put a random head on it
         raise RerankFailed(f"{model!r} is not a cross-encoder but a bare {bare[0]}, as embedding models are")

@@ -16,6 +16,7 @@ from pipelines.answering.reranking.base import RerankFailed, by_score, document
 from pipelines.proxies import direct_mounts
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_tokenizer
+from pipelines.text.counts import counted
 
 if TYPE_CHECKING:
     import httpx
@@ -97,8 +98,8 @@ class HTTPReranker:
             place, score = _place_and_score(result) or (-1, 0.0)
             if not 0 <= place < count or place in scores:
                 raise self._error(
-                    f"answered {count} documents with the result {str(result)[:200]}: an index from 0 to {count - 1}, "
-                    "each once, and a finite relevance_score are needed"
+                    f"answered {counted(count, 'document')} with the result {str(result)[:200]}: an index from 0 to "
+                    f"{count - 1}, each once, and a finite relevance_score are needed"
                 )
             scores[place] = score
         return scores

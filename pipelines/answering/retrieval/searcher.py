@@ -34,6 +34,7 @@ from pipelines.lexical.english import is_english
 from pipelines.records import Hit, Index
 from pipelines.store import Store
 from pipelines.store.indexes import IndexSnapshot, ScoredChunk, SearchResult
+from pipelines.text.counts import counted
 from pipelines.text.detection import find_language, is_foreign, same_language
 
 T = TypeVar("T")
@@ -264,7 +265,9 @@ class Searcher:
         named = {name for matches in words if matches.revision == found.revision for name, _ in matches.scores}
         missing = named - found.by_id.keys()
         if missing:
-            trace.mark_degraded(BM25, f"{len(missing)} of {len(named)} chunks are not in the store")
+            trace.mark_degraded(
+                BM25, f"{len(missing)} of {counted(len(named), 'chunk is', 'chunks are')} not in the store"
+            )
             self._indexes.forget(live)
 
 

@@ -23,6 +23,7 @@ from pipelines.answering.routing.classifier_folder import (
     read_estimator,
 )
 from pipelines.files.model_cards import VERSION, write_card
+from pipelines.text.counts import counted
 
 # Features: words, word pairs, and character n-grams within words (for typos, inflections and joined names); STRENGTH is
 # scikit-learn's C. Chosen on the 1,801 questions of the Ray assistant: with the signs, the AUC is 0.78 on disjoint
@@ -147,15 +148,19 @@ def _features(text: str) -> str:
 
 def _check_examples(texts: Sequence[str], labels: Sequence[str]) -> None:
     if len(texts) != len(labels):
-        raise CannotLearn(f"{len(texts)} texts have {len(labels)} labels: give each text one")
+        raise CannotLearn(
+            f"{counted(len(texts), 'text has', 'texts have')} {counted(len(labels), 'label')}: give each text one"
+        )
     counts = Counter(str(label) for label in labels)
     if len(counts) < 2:
-        raise CannotLearn(f"all {len(texts)} texts have the label(s) {sorted(counts)}: two labels are needed")
+        raise CannotLearn(
+            f"all {counted(len(texts), 'text')} have the label(s) {sorted(counts)}: two labels are needed"
+        )
     label, fewest = min(counts.items(), key=lambda item: (item[1], item[0]))
     if fewest < 2:
         raise CannotLearn(f"label {label!r} has a single example; calibration needs two of each: add one")
     if not any(words(text) for text in texts):
-        raise CannotLearn(f"none of the {len(texts)} texts has a word")
+        raise CannotLearn(f"none of the {counted(len(texts), 'text')} has a word")
 
 
 def _estimator(labels: Sequence[str]) -> Any:

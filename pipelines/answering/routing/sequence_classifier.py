@@ -16,6 +16,7 @@ from pipelines.answering.routing.classifier import Classifier
 from pipelines.answering.routing.classifier_folder import NotAClassifier, read_classifier_card
 from pipelines.files.model_cards import VERSION, write_card
 from pipelines.text.cleaning import clean_for_tokenizer
+from pipelines.text.counts import counted
 
 BATCH = 32
 MAX_TOKENS = 128  # longer questions are truncated
@@ -67,7 +68,8 @@ class SequenceClassifier(Classifier):
             raise NotAClassifier(folder, f"its model does not load ({type(error).__name__}: {error})") from error
         if model.config.num_labels != len(card["labels"]):
             raise NotAClassifier(
-                folder, f"the card names {len(card['labels'])} labels, the model has {model.config.num_labels}"
+                folder,
+                f"the card names {counted(len(card['labels']), 'label')}, the model has {model.config.num_labels}",
             )
         import torch
 

@@ -14,6 +14,7 @@ from pipelines.answering.writing.stages.text import numbers_in
 from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 from pipelines.store import NoLiveIndex, PinnedSection, Store, VerifiedAnswer
+from pipelines.text.counts import counted
 
 AnswerState = Literal["given", "review", "retired"]
 GIVEN: AnswerState = "given"
@@ -117,7 +118,10 @@ def _check_text(text: str, sources: Sequence[str]) -> None:
     if not _sanitized(text, sources).strip():
         raise UnusableAnswer("the answer is empty, or none of it may be shown to a reader")
     if beyond := [n for n in numbers_in(text) if n > len(sources)]:
-        raise UnusableAnswer(f"the answer cites [{beyond[0]}] and {len(sources)} sections are named: [1] is the first")
+        raise UnusableAnswer(
+            f"the answer cites [{beyond[0]}] and {counted(len(sources), 'section is', 'sections are')} named: [1] "
+            "is the first"
+        )
 
 
 def _check_new(store: Store, collection: str, wordings: Sequence[str], sources: Sequence[str], id: int) -> None:

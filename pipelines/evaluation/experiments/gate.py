@@ -12,6 +12,7 @@ from typing import Any
 
 from pipelines.evaluation.experiments.comparison import FORMAT, UnknownRun, difference, run_of
 from pipelines.evaluation.experiments.record import Record
+from pipelines.text.counts import counted
 from pipelines.text.parsing import parse_json
 from pipelines.text.tables import with_interval
 
@@ -143,7 +144,8 @@ def check_same_questions(earlier: Mapping[str, Any], dataset: Mapping[str, Any])
     """Raise NotComparable unless an earlier experiment asked the questions of `dataset`."""
     if earlier["dataset"]["fingerprint"] != dataset["fingerprint"]:
         raise NotComparable(
-            f"the baseline was asked {earlier['dataset']['name']} ({earlier['dataset']['questions']} questions), "
+            f"the baseline was asked {earlier['dataset']['name']} "
+            f"({counted(earlier['dataset']['questions'], 'question')}), "
             f"this experiment {dataset['name']} ({dataset['questions']}): they must be the same"
         )
 

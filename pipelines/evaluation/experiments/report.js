@@ -27,6 +27,7 @@ const state = { metric: metrics.includes(X.metric) ? X.metric : metrics[0], sort
 const words = m => X.labels[m] || m.replace(/_/g, " ").replace("@", " @ ");
 const scored = () => measured.filter(r => r.scores[state.metric]);
 const ranked = () => scored().slice().sort((p, q) => q.scores[state.metric][0] - p.scores[state.metric][0] || +(q.name === X.baseline) - +(p.name === X.baseline));
+const asked = X.dataset.questions === 1 ? "1 question" : `${X.dataset.questions} questions`;
 const base = () => measured.find(r => r.name === X.baseline);
 const unscored = r => Object.values(r.score_errors || {}).reduce((a, b) => a + b, 0);
 const against = r => r.against && r.against[state.metric];
@@ -50,7 +51,7 @@ function cards() {
   put("cards", best && card("Best", f3(s[0]), `${best.name}, 95% interval ${f3(s[1])} to ${f3(s[2])}`),
     b && b.scores[state.metric] && card("Baseline", f3(b.scores[state.metric][0]), b.name),
     d ? card("Best against baseline", sign(d[0]), (d[1] > 0 ? "significant" : "not significant") + `: 95% interval ${sign(d[1])} to ${sign(d[2])}, p ${d[3]}`, toneClass(d)) : null,
-    card("Measured", `${measured.length} of ${X.runs.length}`, failed.length ? `${failed.length} failed: see all numbers` : `configurations, each on the same ${X.dataset.questions} questions`, failed.length ? "down" : ""));
+    card("Measured", `${measured.length} of ${X.runs.length}`, failed.length ? `${failed.length} failed: see all numbers` : `configurations, each on the same ${asked}`, failed.length ? "down" : ""));
 }
 function forest() {
   const runs = ranked(); if (!runs.length) return put("runs", el("p", { class: "small" }, "nothing was measured"));
@@ -71,7 +72,7 @@ function forest() {
       svg("text", { x: W - right + 14, y: y + 4, class: "ink", "font-weight": 600 }, f3(s[0])),
       svg("text", { x: W - right + 62, y: y + 4, style: d ? `fill:${tone(d)}` : "" }, own ? "baseline" : d ? `${sign(d[0])} [${sign(d[1])}, ${sign(d[2])}]` : "")));
   });
-  $("runs-note").textContent = `${words(state.metric)}, with 95% intervals` + (b ? `; on the right the paired difference to the baseline (dashed). Green is significantly better, orange significantly worse; ${X.dataset.questions} questions are too few to tell for grey.` : ".");
+  $("runs-note").textContent = `${words(state.metric)}, with 95% intervals` + (b ? `; on the right the paired difference to the baseline (dashed). Green is significantly better, orange significantly worse; for grey, ${asked} can't tell.` : ".");
   put("runs", g);
 }
 function effects() {
@@ -219,7 +220,7 @@ function gateLines() {
   return [...rest.map(l => line(l, "down")), ...many];
 }
 function start() {
-  $("name").textContent = X.name; $("about").textContent = `${X.dataset.questions} questions of ${X.dataset.name}, collection ${X.collection}, ${X.created.replace("T", " ").replace("+00:00", " UTC")}`;
+  $("name").textContent = X.name; $("about").textContent = `${asked} of ${X.dataset.name}, collection ${X.collection}, ${X.created.replace("T", " ").replace("+00:00", " UTC")}`;
   $("metric").append(...metrics.map(m => el("option", { value: m }, words(m)))); $("metric").value = state.metric;
   $("metric").addEventListener("change", () => { state.metric = $("metric").value; draw(); });
   const best = ranked().find(r => r !== base()), names = measured.map(r => r.name); state.a = base() ? X.baseline : names[0] || ""; state.b = best ? best.name : names[0] || "";

@@ -19,6 +19,7 @@ from pipelines.answering.synthesis.prompts import Prompts, TemplateError
 from pipelines.evaluation.judging.dimensions import dimension_of
 from pipelines.indexing.collection import IndexChoices
 from pipelines.records import IndexSettings, digest
+from pipelines.text.counts import counted
 from pipelines.text.mistakes import describe_mistakes, suggest
 from pipelines.text.parsing import NotParsed, UniqueKeyLoader, parse_yaml
 
@@ -181,7 +182,10 @@ def _check_keys(data: Mapping[str, Any], keys: Sequence[str], where: str) -> Non
 
 def _check_count(count: int) -> None:
     if count > MOST_CELLS:
-        raise BadSweep(f"{count:,} configurations are more than {MOST_CELLS:,}: make the grid smaller")
+        raise BadSweep(
+            f"{counted(count, 'configuration is', 'configurations are')} more than {MOST_CELLS:,}: make the grid "
+            "smaller"
+        )
 
 
 def _settings(value: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipelines.evaluation.experiments.record import Record
 from pipelines.evaluation.metrics import answer_metrics, hit_metrics, is_of_hits, label_of
+from pipelines.text.counts import counted
 from pipelines.text.sheets import Fact, Grid, Part, Sheet
 from pipelines.text.tables import TextTable, in_cell, split_between, with_interval
 from pipelines.text.tables import as_markdown as table_as_markdown
@@ -106,7 +107,7 @@ def as_sheet(found: Mapping[str, Any], notes: Sequence[Part] = ()) -> Sheet:
         _cost("–"),
     ]
     marked = [{**run, "name": f"{run['name']} *"} if run["name"] == found["baseline"] else run for run in runs]
-    title = f"{found['name']}: {metric.partition('@')[0]}, {found['dataset']['questions']:,} questions"
+    title = f"{found['name']}: {metric.partition('@')[0]}, {counted(found['dataset']['questions'], 'question')}"
     table = _tabulate({**found, "runs": [run for run in marked if run["state"] == "done"]}, title, columns)
     failed = [Fact("failed", f"{run['name']}: {_failure(run)}") for run in runs if run["state"] != "done"]
     return Sheet(title, [Grid(table.head, table.rows), *failed, *stand_ins(found), *notes])
@@ -115,7 +116,8 @@ def as_sheet(found: Mapping[str, Any], notes: Sequence[Part] = ()) -> Sheet:
 def stand_ins(found: Mapping[str, Any]) -> list[str]:
     """Return warnings for runs whose models failed on some questions, so that their scores mix in other agents."""
     return [
-        f"WARNING: {run['name']}: a model failed for {run['stand_ins']:,} questions, which another agent answered"
+        f"WARNING: {run['name']}: a model failed for {counted(run['stand_ins'], 'question')}, which another agent "
+        "answered"
         for run in found["runs"]
         if run.get("stand_ins")
     ]
@@ -124,7 +126,7 @@ def stand_ins(found: Mapping[str, Any]) -> list[str]:
 def describe_plan(plan: Mapping[str, Any]) -> Sheet:
     """Return the plan of an experiment for a person."""
     rows = [*plan["runs"].items(), *((name, f"will fail: {error}") for name, error in plan["failing"].items())]
-    title = f"dry run: {plan['questions']:,} questions, {len(rows)} runs"
+    title = f"dry run: {counted(plan['questions'], 'question')}, {counted(len(rows), 'run')}"
     return Sheet(title, [Grid(["run", "index"], rows, "<"), Fact("to build", ", ".join(plan["to_build"]) or "none")])
 
 
@@ -165,7 +167,8 @@ def _described(found: Mapping[str, Any]) -> str:
     others = f" ({dataset['unanswerable']:,} about other things)" if dataset.get("unanswerable") else ""
     day = found["created"][:10]
     return (
-        f"{dataset['questions']:,} questions{others} of `{dataset['name']}`, collection `{found['collection']}`, {day}"
+        f"{counted(dataset['questions'], 'question')}{others} of `{dataset['name']}`, collection "
+        f"`{found['collection']}`, {day}"
     )
 
 

@@ -17,6 +17,7 @@ from pipelines.evaluation.questions.writer import ask_headings
 from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 from pipelines.store import SectionStart, Store
+from pipelines.text.counts import counted
 from pipelines.text.phrases import read_table
 
 QUESTIONS = 20  # with known sections; half as many are off-topic
@@ -31,8 +32,8 @@ class TooFewQuestions(ValueError):
 
     def __init__(self, collection: str, found: int) -> None:
         super().__init__(
-            f"collection {collection!r} gives {found} questions whose section is found, and a trial needs {LEAST}: "
-            "index more pages, or write verified answers (`raydex answers add`), which are asked first"
+            f"collection {collection!r} gives {counted(found, 'question')} whose section is found, and a trial needs "
+            f"{LEAST}: index more pages, or write verified answers (`raydex answers add`), which are asked first"
         )
 
 

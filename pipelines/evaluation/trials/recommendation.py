@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pipelines.records import FULL, QUOTED, SUMMARY, WRITTEN, Form
+from pipelines.text.counts import counted
 
 # A model may write answers if all of these are met. Set by hand: with 20 questions a share is known to about 0.1.
 SUPPORTED = 0.9  # share of its claims with support, at least
@@ -60,12 +61,15 @@ def _against_writing(scores: TrialScores) -> list[str]:
     """Return the reasons why the model should not write answers by itself."""
     refused = scores.asked - scores.answered
     faults = {
-        f"it does not answer {refused} of {scores.asked} questions": refused > WRONGLY * scores.asked,
+        f"it does not answer {refused} of {counted(scores.asked, 'question')}": refused > WRONGLY * scores.asked,
         f"it cites the right section of {scores.cited} of {scores.asked}, quotations of {scores.quoted}": (
             scores.cited < scores.quoted - BEHIND * scores.asked
         ),
-        f"{scores.claims - scores.supported} of its {scores.claims} claims have no support": scores.support < SUPPORTED,
-        f"it refuses only {scores.refused} of {scores.foreign} questions about other things": (not _refuses(scores)),
+        f"{scores.claims - scores.supported} of {counted(scores.claims, 'claim')} without support": scores.support
+        < SUPPORTED,
+        f"it refuses only {scores.refused} of {counted(scores.foreign, 'question')} about other things": (
+            not _refuses(scores)
+        ),
     }
     return [fault for fault, holds in faults.items() if holds]
 

@@ -25,6 +25,7 @@ from pipelines.evaluation.trials.recommendation import TrialScores
 from pipelines.llm.errors import LLMEmpty
 from pipelines.records import RESULTS, WRITTEN, Answer, Message
 from pipelines.store import Store
+from pipelines.text.counts import counted
 from pipelines.text.progress import Passing, Progress, describe_seconds
 
 PATIENCE_S = 60.0  # the first question builds BM25
@@ -91,7 +92,7 @@ def describe_trial(seconds: Sequence[float], questions: int) -> str:
     """Return how many of the questions were asked, given the seconds of each, and about how long the rest takes."""
     left = questions - len(seconds)
     ends = f", about {describe_seconds(left * sum(seconds) / len(seconds))} left" if left else ""
-    return f"{len(seconds)} of {questions} questions{ends}"
+    return f"{len(seconds)} of {counted(questions, 'question')}{ends}"
 
 
 def count_trial(

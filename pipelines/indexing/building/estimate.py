@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.text.counts import counted
 from pipelines.text.progress import describe_seconds
 
 # Seconds, measured on two cores with the Ray documentation (docs/scale.md): fetching and storing a page from one host;
@@ -77,12 +78,14 @@ class Estimate:
     measured: bool
 
     def __str__(self) -> str:
-        who = {0: "this process", 1: "1 actor"}.get(self.actors, f"{self.actors:,} actors")
+        who = counted(self.actors, "actor") if self.actors else "this process"
         by = "measured by earlier runs" if self.measured else "a guess: the Ray documentation on two cores"
         if self.seconds is None:
-            return f"{self.texts:,} texts by {who}; how long they take is not known until a run has embedded some"
+            return (
+                f"{counted(self.texts, 'text')} by {who}; how long they take is not known until a run has embedded some"
+            )
         return (
-            f"{self.texts:,} texts by {who}, about {describe_seconds(self.seconds)} in all, most of it "
+            f"{counted(self.texts, 'text')} by {who}, about {describe_seconds(self.seconds)} in all, most of it "
             f"{self.bottleneck} ({by}); changed pages, and pages found through links, are extra"
         )
 

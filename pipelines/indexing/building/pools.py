@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pipelines.text.counts import counted
+
 Node = Mapping[str, float]
 
 # Threads of an embedding actor on CPUs: a small encoder gains little from more.
@@ -45,7 +47,7 @@ class ClusterTooSmall(RuntimeError):
     def __init__(self, nodes: Sequence[Node], holders: str = "") -> None:
         free = ", ".join(f"{node.get('CPU', 0.0):g}" for node in nodes) or "none"
         super().__init__(
-            f"the cluster's nodes have {free} CPUs free, and a run needs {LEAST_CPUS:g} on one of them"
+            f"CPUs free on the cluster's nodes: {free}. A run needs {LEAST_CPUS:g} on one of them"
             + (f". {holders}. " if holders else ": wait for other work to end, add a node, ")
             + ("Or embed in the process of the command: --no-ray" if holders else "or use --no-ray")
         )
@@ -146,9 +148,11 @@ def count_gpu_slots(free: float, each: float) -> int:
 def check_request(embedders: int | None, gpus: float = GPUS_PER_EMBEDDER) -> None:
     """Raise ImpossiblePool for a pool that no cluster has room for."""
     if embedders is not None and embedders < 1:
-        raise ImpossiblePool(f"{embedders} embedding actors: at least 1 is needed")
+        raise ImpossiblePool(f"{counted(embedders, 'embedding actor')}: at least 1 is needed")
     if gpus <= 0 or (gpus > 1 and gpus != int(gpus)):
-        raise ImpossiblePool(f"{gpus:g} GPUs for each embedding actor: give a fraction of one, or a whole number")
+        raise ImpossiblePool(
+            f"{counted(gpus, 'GPU')} for each embedding actor: give a fraction of one, or a whole number"
+        )
 
 
 def _fit(
@@ -174,7 +178,12 @@ def _fit(
     # Ray Data divides unreserved resources equally between stages, unless their number of tasks is limited. Limited to
     # the reading that `most` actors need, it leaves the rest to the actors. How much a GPU needs is unknown.
     tasks = None if gpus else max(2, math.ceil(most * cpus * READING_SHARE / task))
-    message = f"{wanted} embedding actors do not fit into the free resources: using {actors}" if actors < wanted else ""
+    message = (
+        f"{counted(wanted, 'embedding actor does', 'embedding actors do')} not fit into the free resources: using "
+        f"{actors}"
+        if actors < wanted
+        else ""
+    )
     return Pools(least, actors, most, cpus, threads, gpus, task, light, tasks, crawls), message
 
 

@@ -25,6 +25,7 @@ from pipelines.indexing.crawling.reply import HttpReply, encoding_refusal, packe
 from pipelines.indexing.crawling.resolver import GuardedResolver
 from pipelines.indexing.reading.formats import accept_header
 from pipelines.indexing.reading.links import origin
+from pipelines.text.counts import counted
 from pipelines.text.retry_after import parse_retry_after
 
 ACCEPT = accept_header()
@@ -218,7 +219,7 @@ class Fetcher:
             return HttpReply(url, error=message, transient=True, timed_out=True)
         if isinstance(error, exceptions.DownloadCancelledError | exceptions.IgnoreRequest):
             _clear_frames(error)
-            return HttpReply(url, error=f"larger than {self._settings.max_page_bytes:,} bytes", too_large=True)
+            return HttpReply(url, error=f"larger than {counted(self._settings.max_page_bytes, 'byte')}", too_large=True)
         lost = isinstance(error, _CONNECTION_ERRORS)
         words = _MESSAGES.get(type(error)) or _tls_reason(error) or f"{type(error).__name__}: {error}"
         return HttpReply(url, error=words[:500], transient=lost)

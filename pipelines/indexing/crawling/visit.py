@@ -23,6 +23,7 @@ from pipelines.indexing.crawling.seeds import read_listing, read_llms_txt, read_
 from pipelines.indexing.reading.links import origin, page_pointers
 from pipelines.indexing.reading.text import decode
 from pipelines.records import Page, digest
+from pipelines.text.counts import counted
 
 # The parser takes milliseconds; a page that makes it hang loses its links and blocks one thread, but not the crawl.
 READ_S = 20.0
@@ -205,7 +206,7 @@ class SiteCrawl:
         (target,) = page.links
         if entry.hops >= self._settings.max_redirects:
             links = known.links if known else ()
-            error = f"more than {self._settings.max_redirects} redirects"
+            error = f"more than {counted(self._settings.max_redirects, 'redirect')}"
             return FetchedPage(entry.url, "failed", page.http_status, links=links, error=error)
         if target not in self._scope:
             return replace(page, error=f"leads out of the crawl, to {target}")
@@ -285,7 +286,7 @@ class SiteCrawl:
         if self._start_errors:
             return f"error: {'; '.join(self._start_errors)}"
         if self._fetcher.given_up:
-            return f"error: the site stopped answering ({GIVE_UP} requests in a row without an answer)"
+            return f"error: the site stopped answering ({counted(GIVE_UP, 'request')} in a row without an answer)"
         if self._settings.retry_failed_only:
             return "retry_failed"
         if not (self._began or self._settings.only):

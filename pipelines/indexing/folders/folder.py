@@ -30,6 +30,7 @@ from pipelines.indexing.reading.generators import GENERATORS
 from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, upwards
 from pipelines.records import Page, content_hash
+from pipelines.text.counts import counted
 from pipelines.text.phrases import read_table
 
 # Files that generators put next to their pages: copies of source files, assets.
@@ -137,8 +138,8 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         wanted = self._one_for_each_url(path for path in known if self._includes(path))
         if known and not wanted:
             raise NoSuchFolder(
-                f"no file under path {self.path!r} is included: include and exclude allow none of {len(known)} URLs, "
-                f"such as {self.url_of(known[0])!r}"
+                f"no file under path {self.path!r} is included: include and exclude allow none of "
+                f"{counted(len(known), 'URL')}, such as {self.url_of(known[0])!r}"
             )
         if not wanted:
             raise NoSuchFolder(self._describe_absence())

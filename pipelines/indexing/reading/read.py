@@ -15,6 +15,7 @@ from pipelines.indexing.reading.language import language_of
 from pipelines.indexing.reading.text import TOO_SLOW, UnreadablePage
 from pipelines.page.tree import Document
 from pipelines.records import Page
+from pipelines.text.counts import counted
 
 T = TypeVar("T")
 NO_SELECTORS: Mapping[str, Any] = {}
@@ -32,7 +33,9 @@ def read_page(page: Page, html: Mapping[str, Any] = NO_SELECTORS) -> Document:
     if not page.body.strip():
         raise UnreadablePage(page.url, "empty")
     if len(page.body) > entry.max_bytes:
-        raise UnreadablePage(page.url, f"too large ({len(page.body):,} bytes, at most {entry.max_bytes:,} are read)")
+        raise UnreadablePage(
+            page.url, f"too large ({counted(len(page.body), 'byte')}, at most {entry.max_bytes:,} are read)"
+        )
     document = reader_of(entry, html)(page)
     return document if document.language else replace(document, language=language_of(document))
 

@@ -11,6 +11,7 @@ from pipelines.indexing.reading.formats import SOURCES, format_of_name
 from pipelines.indexing.sources.published import is_file, listed_urls, read_listing
 from pipelines.indexing.sources.source import PageSource, SourcePlan, SourceReading
 from pipelines.store import Store
+from pipelines.text.counts import counted
 from pipelines.text.progress import Progress
 
 
@@ -63,7 +64,7 @@ class FolderSource(PageSource):
             listing = limit_files(settings, listing, self.only)
         pages, drafts = save_files(settings, listing, reading.store, reading.collection, reading.run, reading.read_all)
         reading.count_files(listing.skipped, listing.excluded + drafts)
-        reading.tell(f"{pages:,} {'file' if pages == 1 else 'files'} under {self.name}")
+        reading.tell(f"{counted(pages, 'file')} under {self.name}")
         yield from ()
 
     def _cited(self, settings: FolderSettings, listing: Listing, who: str) -> str:
@@ -75,7 +76,10 @@ class FolderSource(PageSource):
             others = "like the links between them" if linked else "by their own names"
             others = "by their generator's rules" if sources and not linked else others
             rest = f"; the others {others}" if found < len(listing.paths) else ""
-            return f"{who} lists {listed:,} URLs: {found:,} of {len(listing.paths):,} files are cited at them{rest}"
+            return (
+                f"{who} lists {counted(listed, 'URL')}: {found:,} of "
+                f"{counted(len(listing.paths), 'file is', 'files are')} cited at them{rest}"
+            )
         if sources and not linked:
             return f"{sources.config}: {self.name} is cited as {sources.generator} publishes it"
         made = [path for path in listing.paths if format_of_name(path) in SOURCES]

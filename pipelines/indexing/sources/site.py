@@ -14,6 +14,7 @@ from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
 from pipelines.indexing.crawling.scope import DEFAULT_PORTS, site
 from pipelines.indexing.sources.source import PageSource, SourcePlan, SourceReading
 from pipelines.store import Store
+from pipelines.text.counts import counted
 from pipelines.text.progress import Progress
 
 
@@ -97,7 +98,7 @@ class SiteSource(PageSource):
         if traps:
             most = max(traps, key=lambda pattern: traps[pattern])
             warn(
-                f"{sum(traps.values()):,} URLs of {self.name} were skipped: pages link to ever new URLs, such as "
+                f"{counted(sum(traps.values()), 'URL')} of {self.name} skipped: pages link to ever new URLs, such as "
                 f"{most}; --exclude PATTERN excludes them all"
             )
 

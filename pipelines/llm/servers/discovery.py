@@ -20,6 +20,7 @@ from pipelines.llm.servers.models import (
     look_at,
     look_at_ollama,
 )
+from pipelines.text.counts import counted
 from pipelines.text.parsing import NotParsed, parse_json
 
 TRUE = {"1", "true", "yes", "on", "y", "t"}  # values that the settings read as true
@@ -172,7 +173,7 @@ def _choose(server: Server, wanted: str) -> tuple[ServedModel | None, str]:
         first = next((model for model in chats if model.loaded), None)
         return first or chats[0], _reason(chats, "loaded already" if first else "pulled last")
     if len(chats) > 1 and not is_loopback(server.base_url):
-        return None, f"{server.shown} has {len(chats)} models for chats: RAYDEX_LLM_MODEL must name one"
+        return None, f"{server.shown} has {counted(len(chats), 'model')} for chats: RAYDEX_LLM_MODEL must name one"
     return chats[0], _reason(chats, "the first that it lists")
 
 
@@ -185,7 +186,7 @@ def _context(server: Server, model: ServedModel, tokens: int) -> list[str]:
     if not tokens:
         return []
     assumed = server.ollama and not model.loaded and tokens == OLLAMA_CONTEXT
-    return [f"{tokens:,} tokens of context{', as Ollama gives at least' if assumed else ''}"]
+    return [f"{counted(tokens, 'token')} of context{', as Ollama gives at least' if assumed else ''}"]
 
 
 def _unlisted(server: Server, name: str) -> list[str]:

@@ -16,6 +16,7 @@ from pipelines.page.cut.weights import WordWeights, count_characters
 from pipelines.page.flow import GAP
 from pipelines.page.tree import Document, Section
 from pipelines.records import Chunk, ChunkUnit, IndexSettings, digest
+from pipelines.text.counts import counted
 
 # The heading path may take at most a third of the model's input, which keeps the text the larger part.
 HEADINGS_SHARE = 3
@@ -169,7 +170,7 @@ def _check(size: int, overlap: int, unit: ChunkUnit, max_tokens: int) -> None:
     tokens = size if size and unit == "tokens" else max_tokens
     if tokens > max_tokens:
         raise InvalidChunkSize(
-            f"chunk_size {size}: the embedding model reads {max_tokens} tokens and would drop the rest; "
+            f"chunk_size {size}: the embedding model reads {counted(max_tokens, 'token')} and would drop the rest; "
             f"set at most {max_tokens}, or 0 for the longest that it can read"
         )
     if min(tokens, size or tokens) < SMALLEST_SIZE:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from pipelines.text.counts import counted
 from pipelines.text.progress import describe_seconds
 
 # Sites are updated every night or after each release, so a week without an update is probably an oversight. A page that
@@ -42,8 +43,8 @@ class Freshness:
         if since.get("oldest_check", 0.0) > stale:
             found.append(f"a page of the index was not checked for {_shown(since['oldest_check'])}")
         if self.failing:
-            pages = "1 page fails" if self.failing == 1 else f"{self.failing:,} pages fail"
-            found.append(f"{pages} for more than {FAILING.days} days")
+            pages = counted(self.failing, "page fails", "pages fail")
+            found.append(f"{pages} for more than {counted(FAILING.days, 'day')}")
         return found
 
 
@@ -51,4 +52,4 @@ def _shown(seconds: float) -> str:
     hours = seconds / 3600
     if hours < 2:
         return describe_seconds(seconds)
-    return f"{round(hours)} h" if hours < 48 else f"{round(hours / 24):,} days"
+    return f"{round(hours)} h" if hours < 48 else f"{counted(round(hours / 24), 'day')}"

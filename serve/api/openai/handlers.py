@@ -25,6 +25,7 @@ from pipelines.llm.tokens import estimate
 from pipelines.records import Answer
 from pipelines.store import NoLiveIndex, Store
 from pipelines.text.cleaning import clean_for_storage
+from pipelines.text.counts import counted
 from serve.api.errors import failure_of
 from serve.api.inquiry import Inquiries, Inquiry, Origin
 from serve.api.openai import schemas
@@ -92,7 +93,7 @@ class OpenAIRoutes:
         except NoLiveIndex as error:
             raise await self._no_model(body.model) from error
         if body.dimensions not in (None, vectors.shape[1]):
-            why = f"the model's vectors have {vectors.shape[1]} dimensions, not {body.dimensions}"
+            why = f"the model's vectors have {counted(vectors.shape[1], 'dimension')}, not {body.dimensions}"
             raise RequestValidationError([{"loc": ("body", "dimensions"), "msg": why, "type": "value_error"}])
         packed = body.encoding_format == "base64"
         encoded = [base64.b64encode(vector).decode() if packed else vector.tolist() for vector in vectors]

@@ -83,7 +83,7 @@ def test_one_answer_covers_a_cluster_of_questions(job: Job, store: Store) -> Non
 def test_unusable_answer_is_refused_with_the_reason(store: Store, docs: Workshop) -> None:
     with pytest.raises(NoSuchSection, match=r"#nothing; the page has: .*#reading, .*#writing"):
         write_answer(store, "docs", [ASKED], "x", ["https://docs.test/io.html#nothing"])
-    with pytest.raises(UnusableAnswer, match=r"cites \[2\] and 1 sections"):
+    with pytest.raises(UnusableAnswer, match=r"cites \[2\] and 1 section is named"):
         write_answer(store, "docs", [ASKED], "x [2]", [READING])
     with pytest.raises(UnusableAnswer, match="empty"):
         write_answer(store, "docs", [ASKED], " ", [READING])

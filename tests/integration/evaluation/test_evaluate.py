@@ -218,7 +218,7 @@ def test_questions_that_fail_in_the_model_are_retried_but_not_forever(job: Job, 
             assert len({request.prompt for request in llm.requests}) == questions
         assert "5 of them 3 times and never with all parts" in done.err
         said = job(*MODEL_ANSWERS).out
-    assert "WARNING: a model failed: 5 of 6 answers come from another model and count like the others" in said
+    assert "WARNING: a model failed: 5 of 6 answers come from another model, and count like the others" in said
     assert "answered by  extractive 5, small (scripted) 1 (5 as the model failed)" in said
 
 
@@ -311,7 +311,7 @@ def test_off_topic_questions_alone_are_scored_by_their_answers(job: Job, tmp_pat
     refused = job(dataset="other.jsonl")
     assert refused.code == 2 and "only --answers measures them" in refused.err
     done = job("--answers", dataset="other.jsonl")
-    assert done.code == 0 and "1 of 1 questions about other things" in done.out and "retrieval" not in done.out
+    assert done.code == 0 and "1 of 1 question about other things" in done.out and "retrieval" not in done.out
 
 
 def test_missing_or_broken_file_is_named_with_its_line(job: Job, tmp_path: Path) -> None:

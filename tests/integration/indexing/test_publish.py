@@ -650,7 +650,7 @@ def test_nothing_is_published_while_a_vector_is_missing(store, workshop):
     base = workshop.base()
     [entry] = store.pages_to_index("docs", run, base.id, workshop.rules.digest, [BASE + "p01"])
     store.stage_pages(run, [workshop.read(entry.page, entry.input_hash)])
-    with pytest.raises(VectorsMissing, match="1 staged chunks"):
+    with pytest.raises(VectorsMissing, match="1 staged chunk of"):
         workshop.publish(lock, run)
     with pytest.raises(VectorsMissing):
         build_index(lock, run, workshop.settings, base, True, SMALL_BUILD)

@@ -101,7 +101,7 @@ def test_collection_whose_model_makes_other_vectors_is_reported(database_url: st
             " values ('docs', %s, 'live', '{\"chunks\": 5, \"pages\": 1}', 'f', 1, now())",
             (settings,),
         )
-    assert check(database_url, 64)["collections"].found == "docs: 5 chunks of 1 pages, hash:64"
+    assert check(database_url, 64)["collections"].found == "docs: 5 chunks of 1 page, hash:64"
     other = check(database_url, 32)["collections"]
     assert other.state == "failed" and "makes 32 dimensions, but the index has 64" in other.found
 

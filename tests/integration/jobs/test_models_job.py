@@ -84,10 +84,10 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedLLM], None]:
     ("model", "form", "why"),
     [
         (perfect, "full", "refuses what is not answered"),
-        (wordy, "summary", "have no support"),
+        (wordy, "summary", "without support"),
         (obedient, "quoted", "questions about other things"),
         (Reply(""), "quoted", "does not answer 6 of 6"),
-        (inventing, "quoted", "have no support"),
+        (inventing, "quoted", "without support"),
     ],
     ids=["perfect", "wordy", "obedient", "silent", "inventing"],
 )
@@ -131,7 +131,7 @@ def test_impossible_trial_is_reported(job: Job, serve: Any, monkeypatch: pytest.
             ("gpt-9", "--collection", "docs"): "has no model 'gpt-9'; it has: scripted",
             ("--collection", "nowhere"): "there are: docs, small",
             ("--questions", "1", "--collection", "docs"): "--questions is 1",
-            ("--collection", "small"): "'small' gives 1 questions",
+            ("--collection", "small"): "'small' gives 1 question",
         }.items():
             code, said = job("--try", *words)
             assert code == 2 and expected in said

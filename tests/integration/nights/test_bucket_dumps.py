@@ -39,7 +39,7 @@ def test_night_killed_in_an_upload_keeps_the_old_dump_and_the_next_uploads(jobs,
     bucket.on_part = lambda part: None
     result = nights()
     assert result.code == 0 and "step dump" in result.messages and "step index" not in result.messages
-    assert "1 old ones removed" in result.summary["steps"]["dump"]
+    assert "1 old one removed" in result.summary["steps"]["dump"]
     assert result.summary["steps"]["try restore"] == "12 pages and 36 chunks came back"
     ((name, body),) = bucket.dumps.items()
     assert name.endswith("-run2.dump") and len(body) > 10_000

@@ -293,7 +293,7 @@ def test_follow_up_tasks_in_the_file_run_after_the_night(nights, store):
         store.record_questions(asked)
         result = nights()
         assert result.code == 0, result.messages
-        assert result.summary["steps"]["forget"] == "1 questions older than 30 days"
+        assert result.summary["steps"]["forget"] == "1 question older than 30 days"
     assert result.summary["steps"]["prune"] == "retired indexes 2"
     assert result.summary["steps"]["tidy"].startswith("2 evaluations of earlier nights")
     names = sorted(path.name.partition("-run")[2] for path in dumps.iterdir())

@@ -56,7 +56,7 @@ def test_probabilities_are_texts_by_labels_and_equal_after_saving(classifier, tm
 
 
 @pytest.mark.parametrize(("texts", "labels", "message"), [
-    (["a b", "c d"], ["x"], "2 texts have 1 labels"),
+    (["a b", "c d"], ["x"], "2 texts have 1 label"),
     (["a b", "c d"], ["x", "x"], "two labels"),
     (["a b", "c d", "e f"], ["x", "x", "y"], "'y' has a single example"),
     (["?", "!", ".", ","], ["x", "x", "y", "y"], "has a word"),

@@ -172,7 +172,7 @@ def test_off_topic_question_affects_no_hit_score_and_is_refused_or_not(engine):
     assert second["answerable"] is False
     lines = as_text({**both, **DESCRIBED}).splitlines()
     assert lines[0].endswith("2 questions of three, 1 about other things")
-    assert any("refused" in line and line.endswith("1 of 1 questions about other things") for line in lines)
+    assert any("refused" in line and line.endswith("1 of 1 question about other things") for line in lines)
     assert as_text({**alone, **DESCRIBED}).splitlines()[1].strip().startswith("refused")
 
 

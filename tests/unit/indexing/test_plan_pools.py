@@ -39,7 +39,7 @@ def test_run_uses_what_a_service_leaves_of_two_cpus(held):
 def test_error_names_the_cpu_holders_and_the_way_without_them():
     said = str(ClusterTooSmall([{"CPU": 0.0}, {}], "The service docs holds 2 CPUs: lower it"))
     assert said == (
-        "the cluster's nodes have 0, 0 CPUs free, and a run needs 0.2 on one of them. The service docs holds 2 CPUs: "
+        "CPUs free on the cluster's nodes: 0, 0. A run needs 0.2 on one of them. The service docs holds 2 CPUs: "
         "lower it. Or embed in the process of the command: --no-ray"
     )
 

@@ -110,7 +110,7 @@ def test_unverifiable_rate_lets_nothing_through(store, monkeypatch):
 def test_body_size_limit_is_exact(store: GuardedStore, size: int, status: int) -> None:
     body, headers = json.dumps(QUESTION).ljust(size), {"Content-Type": "application/json", **bearer(SECRET)}
     reply = elsewhere(store, max_body_bytes=1000).post("/query", content=body, headers=headers)
-    assert reply.status_code == status and (status == 200 or "1000 bytes" in reply.json()["error"])
+    assert reply.status_code == status and (status == 200 or "1,000 bytes" in reply.json()["error"])
 
 
 class Connection:

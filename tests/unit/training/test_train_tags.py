@@ -149,7 +149,7 @@ def test_helpful_classifier_is_accepted_and_names_its_collection(tmp_path):
 
 def test_classifier_without_a_gain_is_rejected_and_loads_only_if_forced(tmp_path):
     result = train(tags.TagKind(), judged_data(right_place=0), tmp_path / "tags")
-    assert not result.accepted and "not accepted" in str(result)
+    assert not result.accepted and "not accepted" in str(result.described())
     with pytest.raises(NotAClassifier, match="did not accept it"):
         TagReranker.load(str(tmp_path / "tags"))
     train(tags.TagKind(), judged_data(right_place=0), tmp_path / "tags", accept=True)
