@@ -5,7 +5,6 @@ The whole sentence-transformers module is exported: transformer, pooling, normal
 
 import fcntl
 import json
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from pipelines.embedding.onnx.int8 import quantise
 from pipelines.embedding.tokens import INT8, TokenCounter, count_for_files, untruncated_tokenizer, weights_digest
 from pipelines.embedding.torch import load_modules
 from pipelines.files.atomic_files import whole_file
+from pipelines.owned import run_owned
 from pipelines.records import EmbeddingModel, digest
 
 LEAST_COSINE = 0.99999  # between an export's vectors and torch's; a good export reaches 0.9999999
@@ -32,6 +32,8 @@ PROBES = ["a", "Ray Serve: How do I scale a Deployment?", "def f(x):\n    return
 _WRITE = """
 import sys
 sys.path.insert(0, sys.argv[1])
+from pipelines.owned import end_with_owner
+end_with_owner()
 from pipelines.embedding.onnx.export import write_export
 write_export(*sys.argv[2:])
 """
@@ -92,12 +94,12 @@ def _session_of(path: Path) -> Any:
 
 
 def export_apart(counter: TokenCounter, path: Path, fp32: Path | None) -> None:
-    """Write an export in a separate process. Raises ExportFailed."""
+    """Write an export in a separate process, which ends with this one. Raises ExportFailed."""
     model = json.dumps([counter.model, counter.query_prefix, counter.chunk_prefix, counter.pooling or None])
     command = [sys.executable, "-c", _WRITE, str(Path(__file__).parents[3]), model, str(path), str(fp32 or "")]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
-    if done.returncode:
-        raise ExportFailed((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
+    code, said = run_owned(command)
+    if code:
+        raise ExportFailed((said.strip().splitlines() or [f"exit status {code}"])[-1])
 
 
 def write_export(model: str, path: str, fp32: str) -> None:

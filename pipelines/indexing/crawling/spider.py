@@ -8,10 +8,7 @@ closed.
 import asyncio
 import json
 import logging
-import os
-import select
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import AsyncIterator, Callable
@@ -30,6 +27,7 @@ from pipelines.indexing.crawling.network import resolve_permitted
 from pipelines.indexing.crawling.outbox import Outbox
 from pipelines.indexing.crawling.resolver import GuardedResolver
 from pipelines.indexing.crawling.visit import SiteCrawl
+from pipelines.owned import end_with_owner
 
 HANDLER = "pipelines.indexing.crawling.fetch.BoundedHandler"
 # A reply passes the higher number first.
@@ -140,15 +138,6 @@ def scrapy_settings(settings: CrawlSettings) -> dict[str, Any]:
     }
 
 
-def end_with_parent(stream: TextIO) -> None:
-    """End this process when the parent closes its end of `stream` or is gone."""
-    parent = os.getppid()
-    while os.getppid() == parent:
-        if select.select([stream], [], [], 1.0)[0] and not stream.readline():
-            break
-    os._exit(1)
-
-
 def quiet_logging() -> None:
     """Log our own warnings, and errors of Scrapy and Twisted, to stderr; drop the rest."""
     handler = logging.StreamHandler(sys.stderr)
@@ -164,7 +153,7 @@ def main() -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # a stray print must not look like a reply
     quiet_logging()
     values = json.loads(sys.stdin.readline())
-    threading.Thread(target=end_with_parent, args=(sys.stdin,), daemon=True).start()
+    end_with_owner()
     job = CrawlJob(values, answers)
     process = AsyncCrawlerProcess(scrapy_settings(job.settings))
     SiteSpider.job = job
