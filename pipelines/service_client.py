@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from pipelines.proxies import is_near
+from pipelines.text import sse
 from pipelines.text.parsing import NotParsed, parse_json
 
 # A model may take any time to write; the service sends a heartbeat every 15 s.
@@ -60,7 +61,8 @@ class ServiceClient:
                 if response.is_error:
                     await response.aread()
                     raise refusal(response)
-                async for name, data in _read_events(response.aiter_lines()):
+                async for event in sse.events(response.aiter_bytes()):
+                    name, data = event.name, parse_json(event.data)
                     if name == "error":
                         kind, said = data.get("kind", ""), f"{self.url} failed: {data['error']}"
                         raise AskFailed(kind, said, data.get("retry_after"), limit=_limit_in(data))
@@ -69,7 +71,7 @@ class ServiceClient:
                         return
         except httpx.ConnectError as error:
             raise AskFailed(UNREACHABLE, f"{self.url}: {error}") from error
-        except (httpx.HTTPError, NotParsed) as error:
+        except (httpx.HTTPError, NotParsed, sse.TooLong) as error:
             raise AskFailed(CUT, f"{self.url}: {type(error).__name__}: {error}") from error
         raise AskFailed(CUT, f"{self.url} closed the connection before the answer was complete: ask again")
 
@@ -90,16 +92,6 @@ class ServiceClient:
         if response.is_error:
             raise refusal(response)
         return response
-
-
-async def _read_events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    name = ""
-    async for line in lines:
-        field, _, value = line.partition(":")
-        if field == "event":
-            name = value.strip()
-        elif field == "data":
-            yield name, parse_json(value)
 
 
 def refusal(response: httpx.Response) -> AskFailed:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pipelines import tracing
-from pipelines.llm import limits, sse, tool_calls
+from pipelines.llm import limits, tool_calls
 from pipelines.records import FINISHED, Message, Usage
+from pipelines.text import sse
 from pipelines.text.parsing import parse_json
 from pipelines.text.phrases import read_phrases
 from pipelines.text.retry_after import parse_retry_after
@@ -228,7 +229,7 @@ async def chunks(response: "httpx2.Response") -> AsyncGenerator[Any, None]:
     try:
         streams, body = await sse.sniff(response.aiter_bytes())
         if not streams:
-            whole = parse_json(b"".join([piece async for piece in body]))
+            whole = parse_json(await sse.whole(body))
             if not (isinstance(whole, dict) and whole.get("choices")):
                 raise _reported(response, whole)
             yield ChatCompletion.construct(**whole)

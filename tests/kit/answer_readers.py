@@ -71,7 +71,7 @@ from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.insights import masking
 from pipelines.lexical import terms
-from pipelines.llm import limits, marks, protocol, replies, sse, tokens, window
+from pipelines.llm import limits, marks, protocol, replies, tokens, window
 from pipelines.llm.client import LLMSettings
 from pipelines.llm.tool_calls import CallReader
 from pipelines.page.blocks import read_blocks
@@ -79,7 +79,7 @@ from pipelines.page.cut.chunker import Chunker
 from pipelines.page.markdown import markdown_of
 from pipelines.page.stored import plain_text
 from pipelines.records import Hit, Index, IndexSettings, Message, Page, Route
-from pipelines.text import cleaning, detection
+from pipelines.text import cleaning, detection, sse
 from serve.api.openai.sources import Footnotes
 from serve.chat.reply import AnswerView, Reply
 from serve.mcp import quoting

@@ -1,11 +1,12 @@
 """Server-sent events are parsed as in the HTML standard, at any split of their bytes."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncGenerator, Iterable
 
 import pytest
 
-from pipelines.llm.sse import Event, events, sniff
+from pipelines.text.sse import MOST_BYTES, Event, TooLong, events, sniff, whole
 
 STREAM = (
     "\ufeff: hello\r\nretry: 3000\r\n\r\nid: 7\n\nevent: ping\n\ndata:\n\n"
@@ -45,3 +46,24 @@ def test_first_bytes_distinguish_a_stream_from_a_whole_reply(body: str, streams:
         return is_stream, b"".join([piece async for piece in rest])
 
     assert asyncio.run(both()) == (streams, body.encode())
+
+
+@pytest.mark.parametrize("piece", [b"data: and so on, ", b"data: a\n", b": comment\n"])
+def test_event_without_an_end_is_refused_before_it_fills_memory(piece: bytes) -> None:
+    with pytest.raises(TooLong, match="more than 16,777,216 bytes"):
+        read(piece * 2_000 for _ in itertools.count())
+
+
+def test_reply_without_an_end_is_refused() -> None:
+    async def read_all() -> None:
+        streams, body = await sniff(come(b" " * 60_000 for _ in itertools.count()))
+        assert not streams
+        await whole(body)
+
+    with pytest.raises(TooLong):
+        asyncio.run(read_all())
+
+
+def test_any_number_of_events_may_come() -> None:
+    many = read([b"data: " + b"x" * (MOST_BYTES // 3) + b"\n\n"] * 5 + [b": ping\n\n"] * 3)
+    assert len(many) == 5
