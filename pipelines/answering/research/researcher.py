@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from pipelines.answering.conversation.reader import Reading
@@ -18,7 +19,7 @@ from pipelines.answering.research.gathered import Gathered
 from pipelines.answering.retrieval.neighbours import EXTRA
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.synthesis.base import Task
-from pipelines.answering.synthesis.packing import PromptPacker
+from pipelines.answering.synthesis.packing import PromptPacker, in_turn
 from pipelines.answering.synthesis.prompts import as_data
 from pipelines.answering.trace import Trace
 from pipelines.answering.writing.agents import ResearchAgent
@@ -112,12 +113,9 @@ class Rounds:
 
     async def run(self, task: Task, agent: ResearchAgent, most: int) -> None:
         """Let the model call tools in up to `most` rounds, then name sections. Raises LLMFailed and WindowTooSmall."""
-        packer = PromptPacker(task, self.session, agent.prompts_of(task), "research")
-        pieces = packer.first(self.gathered.first(), least=1)
-        self.gathered.mark_shown([piece.n for piece in pieces])
-        prompt, said = packer.prompt("research", packer.context(packer.pieces(pieces))), list[Message]()
+        prompt, said = await in_turn(partial(self._first_prompt, task, agent)), list[Message]()
         for left in range(most, -1, -1):
-            room = self._room(prompt, said) // max(left, 1)
+            room = await in_turn(partial(self._room, prompt, said)) // max(left, 1)
             may_call = left > 0 and room >= LEAST_TOKENS and self.mistakes <= MOST_MISTAKES
             reply = await self.session.call(prompt, said, TOOLS, may_call=may_call)
             if not (reply.calls and may_call):
@@ -127,6 +125,13 @@ class Rounds:
             results = await self._carry_out(calls, room)
             self.session.passages = self.gathered.seen
             said += [Message("assistant", reply.text, calls), *results]
+
+    def _first_prompt(self, task: Task, agent: ResearchAgent) -> str:
+        """Return the prompt with the sections that were found for the question itself."""
+        packer = PromptPacker(task, self.session, agent.prompts_of(task), "research")
+        pieces = packer.first(self.gathered.first(), least=1)
+        self.gathered.mark_shown([piece.n for piece in pieces])
+        return packer.prompt("research", packer.context(packer.pieces(pieces)))
 
     def _room(self, prompt: str, said: Sequence[Message]) -> int:
         """Return the number of tokens left for the results of all further calls."""
@@ -142,7 +147,7 @@ class Rounds:
         results = list[Message]()
         for left, call in zip(range(len(calls), 0, -1), calls, strict=True):
             text = await self._result(call, min(room // left, MOST_TOKENS))
-            room -= self.session.llm.count(text)
+            room -= await in_turn(partial(self.session.llm.count, text))
             results.append(Message("tool", text, call_id=call.id))
         return results
 
@@ -169,7 +174,7 @@ class Rounds:
         self.searched[query] = None
         self._tell(SEARCHING, query)
         found = await self.finder.find_more(query, self.reading, FOUND, self.trace)
-        shown = self.gathered.show(self.gathered.add(found), room)
+        shown = await in_turn(lambda: self.gathered.show(self.gathered.add(found), room))
         return shown or "Nothing was found: search in other words."
 
     async def _read_page(self, arguments: Mapping[str, Any], room: int) -> str:
@@ -184,7 +189,7 @@ class Rounds:
         numbers = self.gathered.add(sections)
         start = start if start in numbers else self._anchored(numbers, url)
         self._tell(OPENING, heading(self.gathered[start]))
-        return self.gathered.show_page(numbers, start, room)
+        return await in_turn(partial(self.gathered.show_page, numbers, start, room))
 
     def _anchored(self, numbers: Sequence[int], url: str) -> int:
         """Return the section of a page that the anchor of a URL names, otherwise the first."""

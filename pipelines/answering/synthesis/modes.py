@@ -6,16 +6,15 @@ answers. Every passage keeps its number in every call, so `[n]` means the same i
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, TypeVar
 
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.synthesis.base import DEFAULT_MODE, Synthesizer, Task, UnknownMode
-from pipelines.answering.synthesis.packing import PromptPacker
+from pipelines.answering.synthesis.packing import PromptPacker, in_turn
 from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step
 from pipelines.answering.synthesis.trimming import choose_parts
@@ -27,7 +26,6 @@ from pipelines.text.languages import say
 
 T = TypeVar("T")
 
-_PACKING = ThreadPoolExecutor(1, "packing")
 # Separates the answers of the accumulating modes.
 SEPARATOR = "\n\n---\n\n"
 
@@ -167,11 +165,14 @@ class TreeSummarize(StreamingMode):
         while len(prompts) > 1:
             async with asked(session, prompts) as replies:
                 answers = [await reply for reply in replies]
-            prompts = [packer.prompt("tree", packer.drafts(family)) for family in self._families(packer, answers)]
+            prompts = await in_turn(partial(self._merging, packer, answers))
         return prompts[0] if prompts else None
 
-    def _families(self, packer: PromptPacker, answers: Sequence[str]) -> list[list[str]]:
-        return batches(answers, self.num_children) if self.num_children else pack(answers, packer.drafts_fit, least=2)
+    def _merging(self, packer: PromptPacker, answers: Sequence[str]) -> list[str]:
+        """Return the prompts that merge answers, as many in each as the mode allows."""
+        few, fit = self.num_children, packer.drafts_fit
+        families = batches(answers, few) if few else pack(answers, fit, least=2)
+        return [packer.prompt("tree", packer.drafts(family)) for family in families]
 
 
 class SimpleSummarize(StreamingMode):
@@ -261,14 +262,6 @@ def make_synthesizer(
     synthesizer = MODES[mode](prompts, num_children=num_children, structured=structured)
     synthesizer.llm = llm
     return synthesizer
-
-
-async def in_turn(work: Callable[[], T]) -> T:
-    """Run `work` in the thread that packs prompts, so that the event loop stays free.
-
-    All questions share one thread: with many threads at work, the event loop would wait for each of them.
-    """
-    return await asyncio.get_running_loop().run_in_executor(_PACKING, copy_context().run, work)
 
 
 @asynccontextmanager

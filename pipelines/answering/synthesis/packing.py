@@ -3,9 +3,13 @@
 This module works with prompts and context windows; it sends nothing.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from functools import lru_cache
+from typing import TypeVar
 
 from pipelines.answering.retrieval.neighbours import EXTRA
 from pipelines.answering.synthesis.base import Task
@@ -29,6 +33,10 @@ ROOMY = "word " * 40
 # The tokens of joined passages may differ from the sum of their tokens by this share of it, and by this number for each
 # passage. Only where that decides, the joined text is counted: counting 24,000 tokens takes 5 ms.
 DIFFER, DIFFER_EACH = 0.01, 8
+
+_PACKING = ThreadPoolExecutor(1, "packing")
+
+T = TypeVar("T")
 
 
 class PromptPacker:
@@ -190,3 +198,11 @@ class PromptPacker:
 def refusal(task: Task) -> dict[str, str]:
     """Return the values that every prompt of a task gets: the sentence for "I do not know" in the reader's language."""
     return {"unknown": say("unknown", task.language)}
+
+
+async def in_turn(work: Callable[[], T]) -> T:
+    """Run `work` in the thread that packs prompts, so that the event loop stays free.
+
+    All questions share one thread: with many threads at work, the event loop would wait for each of them.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_PACKING, copy_context().run, work)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, closing
 from pathlib import Path
@@ -110,6 +111,19 @@ def test_what_a_model_looks_for_is_found_numbered_and_cited(ask: Ask) -> None:
     assert read[0] < read[1], "the model has read more since"
     found = [event for event in events if isinstance(event, Retrieval)]
     assert len(found) == 2 and found[1].hits == answer.hits  # the first ones come before the model looks
+
+
+def test_research_packs_prompts_outside_the_event_loop(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted, count = dict[str, str](), LLM.count
+
+    def noted(model: LLM, text: str) -> int:
+        counted.setdefault(text, threading.current_thread().name)  # the model keeps the count of a text
+        return count(model, text)
+
+    monkeypatch.setattr(LLM, "count", noted)
+    ask(looks(call("linen dries")), looks(call(f"{SITE}/linen", "read_page", "page")), "[1]", WRITES)
+    of_sections = {name for text, name in counted.items() if text.startswith("[1] ")}  # rather than whole prompts
+    assert of_sections and threading.main_thread().name not in of_sections, counted
 
 
 def test_a_chosen_section_comes_first_and_all_that_was_read_may_be_cited(ask: Ask) -> None:
