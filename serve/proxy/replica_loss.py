@@ -20,17 +20,19 @@ ABSENCE_CHECK_S = 5.0
 INGRESS = "Raydex"
 # A reply that is not streamed begins when it is complete: 1,024 tokens from a model that writes one in three seconds.
 LONGEST_S = 3600.0
+OUR_HEADER = b"x-content-type-options"  # replies of the service have it, those of Ray itself do not
 # A replica is replaced within a few seconds, most of them spent loading its models.
-DIED = Failure(
-    503, "the replica that had this question died, or none was available in time: ask again", retry_after=RETRY_AFTER_S
-)
+DIED = Failure(503, "the replica that had this question died: ask again", retry_after=RETRY_AFTER_S)
+STARTING = Failure(503, "the service is starting: ask again in a few seconds", retry_after=RETRY_AFTER_S)
+NONE_FREE = Failure(503, "no replica could take this question: ask again", retry_after=RETRY_AFTER_S)
 
 
 class AnswerReplicaLoss:
     """Ends unfinished replies: with a 503 before the first byte, with an `error` event in an event stream.
 
-    Ray's own 503 is replaced by this one too. A reply must begin within `longest_s` seconds. It is given up earlier if
-    `absent`, called every `check_s` seconds, returns that no replica can begin it.
+    Ray's own 503 is replaced too. A reply must begin within `longest_s` seconds. It is given up earlier if `absent`,
+    called every `check_s` seconds, returns that no replica can begin it. Until a replica has answered anything, the
+    service is said to be starting, since no replica that died can have had the question.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class AnswerReplicaLoss:
         check_s: float = ABSENCE_CHECK_S,
     ) -> None:
         self._app, self._longest_s, self._absent, self._check_s = app, longest_s, absent, check_s
+        self._answered = False  # by any replica since this proxy started
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,8 +61,10 @@ class AnswerReplicaLoss:
                     watching.cancel()
         except Exception as error:
             log.warning("a request got no answer: %s: %s", type(error).__name__, error)
+        self._answered |= reply.ours
         if not reply.begun:
-            await refuse(DIED, scope, receive, send)
+            lost = NONE_FREE if reply.refused else DIED
+            await refuse(lost if self._answered else STARTING, scope, receive, send)
         elif reply.cut:
             await send({"type": "http.response.body", "body": _last_event(path_of(scope)).encode()})
 
@@ -76,12 +81,13 @@ class _Reply:
     """One reply and its progress.
 
     Its start is held back until the first byte of its body, because a replica that dies in between has not answered.
+    It is `ours` if the service sent it, and `refused` if Ray says itself that no replica takes the request.
     """
 
     def __init__(self, send: Send, limit: asyncio.Timeout) -> None:
         self._send, self._limit = send, limit
         self._start: Message | None = None
-        self.begun = self._ended = self._events = False
+        self.begun = self.ours = self.refused = self._ended = self._events = False
 
     @property
     def cut(self) -> bool:
@@ -94,8 +100,10 @@ class _Reply:
             return
         if self._start is not None:
             headers = {name.lower(): value for name, value in self._start.get("headers", ())}
-            if self._start["status"] == 503 and b"x-content-type-options" not in headers:
-                return  # from Ray itself: replies of the service have this header
+            self.ours = OUR_HEADER in headers
+            if self._start["status"] == 503 and not self.ours:
+                self.refused = True
+                return
             self._events = headers.get(b"content-type", b"").startswith(b"text/event-stream")
             await self._begin(self._start)
         self._ended = message["type"] == "http.response.body" and not message.get("more_body", False)

@@ -66,15 +66,21 @@ def reply_of(app: ASGIApp, path: str = "/query", **more: Any) -> list[Message]:
     return messages_of(AnswerReplicaLoss(app, **more), path=path)
 
 
+def error_of(messages: list[Message]) -> str:
+    return str(json.loads(b"".join(m["body"] for m in messages[1:]))["error"])
+
+
 def is_come_back(messages: list[Message]) -> bool:
-    first, *rest = messages
-    headers = dict(first["headers"])
+    headers = dict(messages[0]["headers"])
     return (
-        first["status"] == 503
+        messages[0]["status"] == 503
         and headers[b"retry-after"].isdigit()
         and headers[b"x-request-id"] == b"r-1"
-        and "ask again" in json.loads(b"".join(m["body"] for m in rest))["error"]
+        and "ask again" in error_of(messages)
     )
+
+
+DROPPED = (start(503), body(b"Request dropped"))  # by Ray itself
 
 
 def test_whole_reply_passes_unchanged():
@@ -88,6 +94,27 @@ def test_replica_dying_before_the_first_word_is_503_with_retry_after():
     assert is_come_back(reply_of(app_sending()))
     assert is_come_back(reply_of(app_sending(then=RuntimeError("the proxy itself failed"))))
     assert is_come_back(reply_of(app_sending(start(200))))
+
+
+@pytest.mark.parametrize(
+    ("lost", "answered", "said"),
+    [
+        ((), False, "the service is starting"),
+        (DROPPED, False, "the service is starting"),
+        ((), True, "the replica that had this question died"),
+        (DROPPED, True, "no replica could take this question"),
+    ],
+)
+def test_reply_says_whether_the_service_starts_or_a_replica_died(lost, answered, said):
+    turns = [app_sending(start(200, [(b"x-content-type-options", b"nosniff")]), body(b"{}"))] if answered else []
+    turns += [app_sending(start(404), body(b"no such route")), app_sending(*lost)]  # Ray's 404 comes from no replica
+
+    async def turn(scope: Scope, receive: Receive, send: Send) -> None:
+        await turns.pop(0)(scope, receive, send)
+
+    behind = AnswerReplicaLoss(turn)
+    replies = [messages_of(behind) for _ in range(len(turns))]
+    assert is_come_back(replies[-1]) and said in error_of(replies[-1])
 
 
 def test_broken_stream_ends_with_an_error_event():
