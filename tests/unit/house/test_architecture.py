@@ -15,27 +15,28 @@ CODE = ("pipelines", "serve", "jobs")
 
 # Allowed imports of each part of pipelines. evaluation, training and nights are above everything.
 BASE = {
-    "embedding", "fetched", "files", "llm", "logs", "page", "proxies", "records", "standalone", "store", "text",
-    "tracing", "version",
+    "embedding", "fetched", "files", "llm", "logs", "owned", "page", "proxies", "records", "standalone", "store",
+    "text", "tracing", "version",
 }  # fmt: skip
 NOTHING = (
-    "fetched", "proxies", "ray_internals", "ray_place", "records", "server_account", "signing",
-    "standalone", "text", "tracing", "version",
+    "fetched", "owned", "proxies", "ray_internals", "records", "server_account", "signing", "standalone",
+    "text", "tracing", "version",
 )  # fmt: skip
 MAY_USE = dict.fromkeys(NOTHING, frozenset()) | {
     "files": {"text"},
     "logs": {"tracing"},
     "llm": {"proxies", "records", "text", "tracing"},
-    "embedding": {"files", "proxies", "records", "text", "tracing"},
-    "page": {"embedding", "records"},
+    "embedding": {"files", "owned", "proxies", "records", "text", "tracing"},
+    "page": {"embedding", "records", "text"},
     "store": {"fetched", "files", "page", "records", "text", "version"},
-    "keeper": {"files", "server_account", "store"},
+    "keeper": {"files", "server_account", "store", "text"},
     "embedded": {"files", "keeper", "store"},
-    "cluster": {"files", "ray_internals", "ray_place", "ray_ports"},
+    "cluster": {"files", "ray_internals", "ray_place", "ray_ports", "text"},
     "ray_ports": {"ray_internals"},
     "service_client": {"llm", "proxies", "text"},
     "lexical": {"files", "page", "records", "store", "text"},
-    "occupancy": set(),
+    "ray_place": {"text"},
+    "occupancy": {"text"},
     "indexing": BASE | {"cluster", "occupancy"},
     "announcements": {"indexing", "store", "text"},
     "answering": BASE | {"lexical"},
