@@ -1,4 +1,4 @@
-"""Runs a program in a child process that never outlives the process that started it, even if that one is killed."""
+"""Runs a program in a child process that ends with its owner, even if the owner is killed."""
 
 import os
 import select
