@@ -60,7 +60,7 @@ def test_too_many_embedders_are_reduced_with_a_message(cpus, gpus):
     most = plan_pools([node])[0].embedders
     pools, message = plan_pools([node], 1000)
     assert pools.embedders == most
-    assert "1000 embedding actors do not fit" in message
+    assert "1,000 embedding actors do not fit" in message
     assert f"using {most}" in message
 
 
@@ -100,7 +100,7 @@ def test_gpus_in_use_by_others_are_not_waited_for():
 
 @pytest.mark.parametrize("nodes", [[], [{}], [{"CPU": 0.0}], [{"CPU": 0.15, "GPU": 8.0}], [{"CPU": 0.1}] * 9])
 def test_cluster_without_room_is_an_error_with_the_free_resources(nodes):
-    with pytest.raises(ClusterTooSmall, match=r"a run needs 0\.2 on one of them"):
+    with pytest.raises(ClusterTooSmall, match=r"A run needs 0\.2 on one of them"):
         plan_pools(nodes)
 
 
