@@ -57,8 +57,14 @@ def price_or_free(model: str, prices: Mapping[str, Price]) -> Price:
 
 
 def add_prices(configuration: AnswerSettings, prices: Mapping[str, Price]) -> AnswerSettings:
-    """Return `configuration` with known prices for agents that have none, so that each call records its cost."""
-    agents = [_add_price(agent, prices) for agent in all_agents(configuration)]
+    """Return `configuration` with known prices for agents that have none, so that each call records its cost.
+
+    Without such an agent it is unchanged, so that it has the fingerprint of an evaluation outside an experiment.
+    """
+    given = all_agents(configuration)
+    agents = [_add_price(agent, prices) for agent in given]
+    if agents == given:
+        return configuration
     none = configuration.llm.model_copy(update={"model": "", "url": "", "key": ""})  # it is one of the agents now
     return configuration.model_copy(update={"agents": agents, "llm": none})
 

@@ -67,6 +67,19 @@ def test_sweep_builds_each_index_once_and_survives_a_failing_run(jobs, tmp_path)
         assert store.copies("docs") == [] and store.live_index("docs") == live
 
 
+def test_experiment_reuses_the_rows_of_an_evaluation(jobs, tmp_path, monkeypatch):
+    asking = ("evaluate", "--collection", "docs", "--dataset", tmp_path / "questions.jsonl", "--k", 1, "--answers")
+    path = sweep(tmp_path, answers=True, runs=[{"name": "live"}, {"name": "vectors", "retrieval.bm25_weight": 0}])
+    with ScriptedLLM(default="Page 1 shows usage. Usage of page 1 [1].") as llm:
+        monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
+        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
+        evaluated = jobs.run(*asking).summary
+        assert jobs.run("experiment", path, "--out", tmp_path / "out").code == 0
+    live, vectors = json.loads((tmp_path / "out" / "results.json").read_text())["runs"]
+    assert (live["num_kept"], live["evaluation"]) == (PAGES + 1, evaluated["evaluation"])
+    assert vectors["num_kept"] == 0 and vectors["evaluation"] != live["evaluation"]
+
+
 def test_gate_has_its_own_exit_code(jobs, tmp_path):
     """Words find a page that is named only in its URL; vectors do not."""
     words, vectors = {"retrieval.vector_weight": 0}, {"retrieval.bm25_weight": 0}

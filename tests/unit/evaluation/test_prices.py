@@ -64,3 +64,10 @@ def test_agents_without_a_price_get_the_known_price_of_their_model():
         ("llm", 30, 60), ("own", 1, 0), ("local", 0, 0),
     ]  # fmt: skip
     assert (agents[0].model, agents[0].api_key) == ("openai/GPT-4", "k")
+
+
+@pytest.mark.parametrize("off", [False, True])
+def test_configuration_of_free_models_is_unchanged(off):
+    settings = AnswerSettings.model_validate({"llm_model": "nobody/knows", "agents": [{"name": "a", "model": "free"}]})
+    settings = settings.model_copy(update={"llm": settings.llm.model_copy(update={"off": off})})
+    assert add_prices(settings, load_prices()) == settings
