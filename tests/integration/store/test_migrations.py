@@ -113,7 +113,7 @@ def test_database_of_the_first_release_is_indexed_further(first_database_url: st
         workshop = Workshop(store, "docs", "hash:8")
         site = {**small_site(4, 2), "p01": "gone", "p02": {"s0": "Another text on page 2."}}
         published = workshop.reindex(site)  # this includes the page fetched and embedded by the dead run
-        assert (published.written, workshop.embedded) == (1, 0)
+        assert published.changed and workshop.embedded == 0  # a later version of sectioning rewrites every page
         assert workshop.reindex(site).changed is False
         assert workshop.reindex(site | {"p06": {"s0": "A new page."}}).written == 1
         assert workshop.embedded == 1

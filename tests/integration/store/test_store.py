@@ -482,7 +482,7 @@ def test_halfvec_is_chosen_for_wide_vectors_and_large_indexes(dimension, chunks,
 
 @pytest.mark.parametrize(("dimension", "asked"), [(4_001, "auto"), (4_001, "halfvec"), (2_001, "vector")])
 def test_more_dimensions_than_hnsw_allows_are_refused(dimension, asked):
-    with pytest.raises(ValueError, match=str(dimension)):
+    with pytest.raises(ValueError, match=f"{dimension:,} dimensions"):
         choose_vector_type(IndexSettings(dimension=dimension, vector_type=asked), 1)
 
 
