@@ -6,7 +6,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-DEBIAN = "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian {} main\n"
+DEBIAN = "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {} {} main\n"
 DOWNLOAD_S = 900
 
 
@@ -29,7 +29,7 @@ def unpack(package: str, folder: Path, environment: Mapping[str, str]) -> None:
         raise NoSource(f"{package}: no archive in the registry's reply")
     with tarfile.open(archive) as file:
         members = [_below(member) for member in file.getmembers() if "/" in member.name]
-        file.extractall(folder, [member for member in members if member.name], filter="data")
+        file.extractall(folder, [member for member in members if member.name], filter=_safe)
     shutil.rmtree(with_archive)
 
 
@@ -42,6 +42,14 @@ def _below(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member.replace(name=member.name.removeprefix("./").partition("/")[2], linkname=link, deep=False)
 
 
+def _safe(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+    """Return a member as tarfile's own filter for data allows it; one that leads out of the folder is left out."""
+    try:
+        return tarfile.data_filter(member, folder)
+    except tarfile.FilterError:
+        return None
+
+
 def _from_pypi(name: str, folder: Path, environment: Mapping[str, str]) -> None:
     plain = name.partition("==")[0]
     _run(["pip", "download", "-q", "--no-deps", "--no-binary", plain, name], folder, environment)
@@ -52,13 +60,16 @@ def _from_npm(name: str, folder: Path, environment: Mapping[str, str]) -> None:
 
 
 def _from_debian(name: str, folder: Path, environment: Mapping[str, str]) -> None:
-    """Download a package's sources with apt's own client, in a state that is separate from the machine's."""
+    """Download a package's sources from this machine's mirror, with apt's state apart from the machine's."""
+    known = _run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Label: Debian"], folder, environment).split()
+    if not known:
+        raise NoSource("apt knows no Debian mirror on this machine")
     release, _, package = name.partition("/")
     lists, cache = folder / "lists", folder / "cache"
     for place in (lists / "partial", cache / "archives" / "partial"):
         place.mkdir(parents=True)
     sources = folder / "sources.list"
-    sources.write_text(DEBIAN.format(release), encoding="utf-8")
+    sources.write_text(DEBIAN.format(known[0], release), encoding="utf-8")
     settings = {
         "Dir::State::lists": lists,
         "Dir::Cache": cache,
@@ -74,7 +85,7 @@ def _from_debian(name: str, folder: Path, environment: Mapping[str, str]) -> Non
 _DOWNLOADS = {"pypi": _from_pypi, "npm": _from_npm, "debian": _from_debian}
 
 
-def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:
     if not shutil.which(command[0], path=environment.get("PATH")):
         raise NoSource(f"no {command[0]} on this machine")
     try:
@@ -86,3 +97,4 @@ def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -
         raise NoSource(f"{' '.join(command)}: no reply in {DOWNLOAD_S} s") from error
     if done.returncode:
         raise NoSource(f"{command[-1]}: {(done.stderr.strip().splitlines() or ['no reason'])[-1]}")
+    return done.stdout
