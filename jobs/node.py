@@ -12,8 +12,6 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.text.counts import counted
-
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
@@ -82,7 +80,7 @@ def check_nodes() -> int:
         lacking = [error.name or str(error)]
     if lacking:
         print(
-            f"the nodes lack {counted(len(lacking), 'package')}: "
+            f"the nodes lack {len(lacking)} package{'s' if len(lacking) > 1 else ''}: "
             f"{', '.join(lacking[:3])}{', …' if len(lacking) > 3 else ''}"
         )
     return LACKING if lacking else 0

@@ -209,7 +209,12 @@ class LLM:
         """Adopt the context window that the server states, if it is smaller, so that the next request fits at once."""
         if limit is None or limit >= self.context_window:
             return
-        log.warning("%s takes %d tokens, not %d: set context_window", self._errors.name, limit, self.context_window)
+        log.warning(
+            "%s takes %s tokens, not %s: set context_window",
+            self._errors.name,
+            f"{limit:,}",
+            f"{self.context_window:,}",
+        )
         self.context_window = limit
         self.max_tokens = min(self.max_tokens, limit // 2)
         self._errors = replace(self._errors, context_window=limit)

@@ -384,7 +384,7 @@ def test_context_length_error_is_reported_with_both_numbers() -> None:
     error = {"message": said, "code": "context_length_exceeded", "param": "messages"}
     with serve_replies(Reply(status=400, error=error)) as server, pytest.raises(ContextTooLong) as failed:
         ask(server, context_window=8192)
-    assert all(number in str(failed.value) for number in ("4096", "5000", "8192"))
+    assert all(number in str(failed.value) for number in ("4096", "5000", "8,192"))
     assert len(server.asked) == 1
 
 

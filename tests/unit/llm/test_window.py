@@ -113,5 +113,5 @@ def test_bisection_finds_the_largest_value(most, bound):
 def test_window_reserves_room_for_answer_and_messages_or_shows_its_numbers():
     window = Window.of(1000, 0.5, 200, 100, by_words)
     assert (window.prompt, window.context) == (700, 500)
-    with pytest.raises(WindowTooSmall, match=r"1000 .* 700 .* 300"):
+    with pytest.raises(WindowTooSmall, match=r"1,000 .* 700 .* 300"):
         Window.of(1000, 0.5, 700, 300, by_words)

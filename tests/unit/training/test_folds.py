@@ -35,7 +35,7 @@ def test_no_page_or_question_is_in_two_folds():
 
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_impossible_folds_are_refused(n):
-    with pytest.raises(BadFolds, match=f"{n} folds of 2 groups of questions that share nothing: add questions"):
+    with pytest.raises(BadFolds, match=f"{n} folds? of 2 groups of questions that share nothing: add questions"):
         group_folds(page_groups([Example("a", ("u",)), Example("b", ("v",)), Example("c", ("v#x",))]), n)
 
 
