@@ -356,8 +356,8 @@ def choose_vector_type(settings: IndexSettings, chunks: int) -> Literal["vector"
     if settings.dimension > MOST_HALFVEC_DIMENSIONS or (wide and settings.vector_type == "vector"):
         raise ValueError(
             f"model {settings.model!r} has {counted(settings.dimension, 'dimension')}; an HNSW index supports at most "
-            f"{MOST_VECTOR_DIMENSIONS:,} of type vector and {MOST_HALFVEC_DIMENSIONS:,} of type halfvec: choose another "
-            "model or type"
+            f"{MOST_VECTOR_DIMENSIONS:,} of type vector and {MOST_HALFVEC_DIMENSIONS:,} of type halfvec: choose "
+            "another model or type"
         )
     if settings.vector_type != "auto":
         return settings.vector_type
