@@ -19,7 +19,7 @@ from pipelines.records import digest
 from pipelines.store import Store
 
 # Raise it whenever the same file yields another text, URL, type, link or canonical URL; all files are then read again.
-STAMPS_VERSION = 14
+STAMPS_VERSION = 15
 # A file that changed this shortly before it was checked may change again without a new time, so it gets no stamp. The
 # coarsest file system clock in use is FAT's, with two seconds.
 SETTLED_NS = 2_000_000_000
@@ -34,7 +34,9 @@ def save_files(
 
     `read_all` also reads files whose stamps have not changed.
     """
-    includes = Includes(listing.system, folder.root, lambda: folder.files().paths)
+    sources = folder.sources
+    jekyll = (sources.config, sources.root) if sources and sources.liquid else None
+    includes = Includes(listing.system, folder.root, lambda: folder.files().paths, jekyll)
     stamps = make_stamps(folder, listing.system, listing.infos)
     known = {stamp: path for path, stamp in stamps.items() if stamp}
     same = store.see_files(collection, run, sorted(known)) if known and not read_all else {}

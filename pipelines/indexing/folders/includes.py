@@ -11,8 +11,9 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from textwrap import dedent, indent
 
-from pyarrow.fs import FileSystem, FileType, LocalFileSystem
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
+from pipelines.indexing.folders.jekyll import JekyllSite
 from pipelines.indexing.folders.labels import Labels
 from pipelines.indexing.folders.shortcodes import LONGEST, with_shortcodes
 from pipelines.indexing.folders.titles import title_of, with_titles
@@ -38,16 +39,24 @@ _PLACE = re.compile(rf"^(?P<indent>[ \t]*)(?:{_FORMS})[ \t\r]*$", re.MULTILINE)
 class Includes:
     """Fills in the includes of a folder's files. `pages` are the files that include others and change with them.
 
-    `sources` lists the folder's files, whose labels others may refer to.
+    `sources` lists the folder's files, whose labels others may refer to. `jekyll` is the configuration of a Jekyll site
+    and the folder of its pages.
     """
 
-    def __init__(self, system: FileSystem, root: str, sources: Callable[[], Iterable[str]] = tuple) -> None:
+    def __init__(
+        self,
+        system: FileSystem,
+        root: str,
+        sources: Callable[[], Iterable[str]] = tuple,
+        jekyll: tuple[str, str] | None = None,
+    ) -> None:
         self._system, self._local, self.pages = system, isinstance(system, LocalFileSystem), set[str]()
         self._titles: dict[tuple[str, str], str] = {}
         self._templates: dict[tuple[str, str], str] = {}
         self._labels = Labels(sources, self._source)
         places = [Path(root), *Path(root).parents] if self._local else []
         top = next((str(place) for place in places if (place / ".git").exists()), root)
+        self._site = JekyllSite(self._source(jekyll[0]), jekyll[1], self._site_text, self._names) if jekyll else None
         self._top = (os.path.realpath(top) if self._local else top).rstrip("/") + "/"
 
     def __call__(self, path: str, body: bytes) -> bytes:
@@ -56,14 +65,22 @@ class Includes:
         Includes that can't or may not be read are removed, unless they have words for readers.
         """
         text, self._left = body.decode("utf-8", "surrogateescape"), MOST_BYTES
+        filled = self._published(path, text)
         if format_of_name(path) not in PAGES:
-            return body
-        filled = with_shortcodes(path, text, self._template)
+            return body if filled == text else filled.encode("utf-8", "surrogateescape")
+        filled = with_shortcodes(path, filled, self._template)
         filled = with_titles(path, self._fill(filled, (path,)), self._title, self._labels.title)
         if filled == text:
             return body
         self.pages.add(path)
         return filled.encode("utf-8", "surrogateescape")
+
+    def _published(self, path: str, text: str) -> str:
+        """Return the text of a file as Jekyll publishes it."""
+        if self._site is None or not self._site.renders(path, text):
+            return text
+        self.pages.add(path)  # it changes with the site's configuration, data and includes
+        return self._site(path, text)
 
     def _fill(self, text: str, files: tuple[str, ...]) -> str:
         """Return the text of the last of `files`, each of which is included by the one before it."""
@@ -147,6 +164,21 @@ class Includes:
             text = self._read(name, beside)[1]
             self._templates[key] = text if len(text) <= LONGEST else ""
         return self._templates[key]
+
+    def _site_text(self, name: str, beside: str) -> str:
+        """Return the text of a site's file, which does not count for the page that is being read."""
+        left, self._left = self._left, MOST_BYTES
+        text = self._read(name, beside)[1]
+        self._left = left
+        return text
+
+    def _names(self, folder: str) -> Iterable[str]:
+        """Return the paths of the files below a folder, relative to it."""
+        try:
+            infos = self._system.get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
+        except (OSError, ValueError):
+            return []
+        return [info.path.removeprefix(f"{folder}/") for info in infos if info.type == FileType.File]
 
     def _may_be_read(self, path: str) -> bool:
         *folders, name = path.removeprefix(self._top).split("/")

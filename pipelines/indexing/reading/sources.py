@@ -45,7 +45,7 @@ class SourceFolder:
     outside these folders are not pages. `whole` is the front matter key that sets a page's full path. With `titles`,
     `:title` and `:slug` in templates mean the page's title, else its file name. If `pages` is not empty, other Markdown
     files are not pages. `around` are media types, each with the source text that the generator reads before and after
-    every page of this type.
+    every page of this type. With `liquid`, pages with front matter are Liquid templates, as Jekyll reads them.
     """
 
     generator: str
@@ -61,6 +61,7 @@ class SourceFolder:
     names: Names = ""
     pages: frozenset[str] = frozenset()
     around: tuple[tuple[str, str, str], ...] = ()
+    liquid: bool = False
 
     @property
     def named_within(self) -> bool:
@@ -126,6 +127,7 @@ class Publishing:
     leaves_out: str = ""
     locales: bool = False
     attributes: str = ""
+    liquid: bool = False
 
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
         """Return the folder published by a configuration in `place` for the generator `name`, or None."""
@@ -156,7 +158,7 @@ class Publishing:
         around = _asciidoc_attributes(text, self.attributes) if self.attributes else ()
         return replace(
             found, formats=formats, routes=places, titles=bool(self.titles), names=self._names(text), pages=pages,
-            around=around,
+            around=around, liquid=bool(self.liquid),
         )  # fmt: skip
 
     def _names(self, text: str) -> Names:

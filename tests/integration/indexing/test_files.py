@@ -82,6 +82,20 @@ def test_page_changes_with_its_included_files(runs: Runs) -> None:
     assert page.body == b"# Page\n\n```python\nsecond()\n```\n"
 
 
+def test_page_of_jekyll_changes_with_the_data_that_it_shows(runs: Runs) -> None:
+    (runs.root / "_config.yml").write_text("title: A\n")
+    (runs.root / "_data").mkdir()
+    (runs.root / "_data/ports.yml").write_text("web: 80\n")
+    (runs.root / "page.md").write_text("---\n---\n{{ site.title }}: {{ site.data.ports.web }}\n")
+    sources = SourceFolder("Jekyll", f"{runs.root}/_config.yml", f"{runs.root}/", "keep", liquid=True)
+    assert runs(sources=sources)["new"] == 4
+    assert runs(sources=sources)["unchanged"] == 4
+    (runs.root / "_data/ports.yml").write_text("web: 81\n")
+    assert runs(sources=sources)["changed"] == 1 and runs.read == ["page"]
+    (page,) = runs.store.page_bodies("docs", [f"{BASE}page.md"])
+    assert page.body == b"---\n---\nA: 81\n"
+
+
 def test_change_of_equal_size_with_a_reset_mtime_is_detected(runs: Runs) -> None:
     """`tar --mtime` and reproducible builds do this."""
     path = runs.root / "a.html"

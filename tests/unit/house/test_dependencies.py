@@ -28,6 +28,7 @@ MODULES = {
     "pyjwt": "jwt",
     "pyspellchecker": "spellchecker",
     "pytest-xdist": "xdist",
+    "python-liquid": "liquid",
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
     "zope.interface": "zope",
