@@ -19,7 +19,7 @@ from pipelines.records import digest
 from pipelines.store import Store
 
 # Raise it whenever the same file yields another text, URL, type, link or canonical URL; all files are then read again.
-STAMPS_VERSION = 15
+STAMPS_VERSION = 16
 # A file that changed this shortly before it was checked may change again without a new time, so it gets no stamp. The
 # coarsest file system clock in use is FAT's, with two seconds.
 SETTLED_NS = 2_000_000_000

@@ -21,11 +21,12 @@ from pydantic import AfterValidator, BaseModel
 
 from pipelines.fetched import FetchedPage
 from pipelines.indexing.chunking.url_rules import UrlPattern
+from pipelines.indexing.folders.jekyll import html_page
 from pipelines.indexing.folders.link_style import style_of_links
 from pipelines.indexing.folders.links import lead_links
 from pipelines.indexing.folders.page_urls import front_matter, published_path
 from pipelines.indexing.folders.published import PublishedUrls, match_files
-from pipelines.indexing.reading.formats import FORMATS, MARKDOWN, MDX, SOURCES, TEXT, format_of_name
+from pipelines.indexing.reading.formats import FORMATS, HTML, MARKDOWN, MDX, SOURCES, TEXT, format_of_name
 from pipelines.indexing.reading.generators import GENERATORS
 from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, upwards
@@ -257,6 +258,7 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         content_type = self.media_type_of(path)
         body = self._published_links(path, body)
         body = self.sources.whole_source(content_type, body) if self.sources else body
+        body = html_page(body) if content_type == HTML.media_type and self.sources and self.sources.liquid else body
         page = Page(url, body, content_type)
         links, canonical = self._pointers(path, page)
         fetched = FetchedPage(url, "ok", content_type=content_type, links=links, stamp=stamp)

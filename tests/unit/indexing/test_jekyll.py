@@ -158,6 +158,17 @@ def test_empty_front_matter_line_ends_and_html_pages_are_known(site):
     assert published(site, "{{ page.level }} {{ page.name }}", "_guides/b.md") == "2 b.md"
 
 
+def test_html_page_shows_no_front_matter_and_keeps_its_title_and_url(site):
+    body = b"---\ntitle: A & B\npermalink: /c/\n---\n<p>Text.</p>"
+    (site / "a.html").write_bytes(body)
+    folder = Folder(path=str(site), base_url="https://x.example/").recognised()
+    url = folder.url_of(f"{site}/a.html", body)
+    page = folder.page(f"{site}/a.html", url, body, None)
+    assert (page.url, page.body) == (url, b"<title>A &amp; B</title>\n<p>Text.</p>")
+    plain = b"<p>---</p>"
+    assert folder.page(f"{site}/a.html", url, plain, None).body == plain
+
+
 def test_table_made_by_a_loop_stays_one_table(site):
     rows = "    {% for p in site.data.ports %}\n      <tr>\n        {% if p.note %}\n        <td>{{ p.name }}</td>\n"
     text = f"<table>\n  <tbody>\n{rows}        {{% endif %}}\n      </tr>\n    {{% endfor %}}\n  </tbody>\n</table>\n"
