@@ -39,6 +39,7 @@ _PARAMETER = re.compile(r"(?<![\w-])([\w-]+)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'(?:[^'
 _NAMED = re.compile(r"\s*([^\s{}]*\{\{[^{}]*\}\}[^\s{}]*|\S+)(.*)", re.DOTALL)
 _VALUE = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}")
 _WRONG = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)  # what odd values raise in filters
+_ADDRESS = " object at 0x"  # how Python writes a value without text, such as a missing one in a list; it always differs
 _OF_LAYOUTS = frozenset({"content", "layout", "paginator", "theme"})
 # Tags of newer versions of Liquid than Jekyll's.
 _NEWER = ("render", "liquid", "doc", "echo", "#")
@@ -150,6 +151,8 @@ class _Rendering(RenderContext):
             except _WRONG as error:
                 raise UnknownValue(name) from error
             self.spend(cost_of("", [found]))
+            if isinstance(found, str) and _ADDRESS in found:
+                raise UnknownValue(name)
             return found
 
         return limited

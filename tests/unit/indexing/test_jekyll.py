@@ -84,6 +84,7 @@ def test_page_shows_what_its_readers_see(text, shown, site):
         "```\n{% raw %}{% for p in site.data.ports %}{% endfor %}{% endraw %}\n```",
         "{{ nothing }}", "{{ site.nothing }}", "{{ page.url }}", "{{ site.time | date: '%Y' }}",
         "{{ page.title | plug }}",
+        "{{ site.data.ports | map: 'missing' | strip }}",
         "{{ 'now' | date: '%Y' }}", '{% callout title="Important" %}', "{% include gone.html content='x' %}",
         "{% if site.github %}a{% else %}b{% endif %}", "{% for post in site.posts %}{{ post.title }}{% endfor %}",
         "{% for g in site.guides %}x{% endfor %}", "All {% include posts.html %}.", "{% if paginator %}x{% endif %}",
