@@ -37,7 +37,7 @@ _KEPT = re.compile(r"\{% kept_source (\d{1,9}) %\}")
 _SETS = re.compile(r"\{%-?\s*(?:assign|capture)\s+([\w-]+)")
 _PARAMETER = re.compile(r"(?<![\w-])([\w-]+)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s\"']+)")
 _NAMED = re.compile(r"\s*([^\s{}]*\{\{[^{}]*\}\}[^\s{}]*|\S+)(.*)", re.DOTALL)
-_VALUE = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}")
+_VALUE = re.compile(r"\{\{-?((?>(?:(?!\}\}|\{\{)[^\n])*))\}\}")
 _WRONG = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)  # what odd values raise in filters
 _ADDRESS = " object at 0x"  # how Python writes a value without text, such as a missing one in a list; it always differs
 _OF_LAYOUTS = frozenset({"content", "layout", "paginator", "theme"})
@@ -290,7 +290,9 @@ class _IncludeNode(Node):
 
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
         assert isinstance(context, _Rendering)
-        nodes = context.included(_VALUE.sub(lambda found: self._evaluated(found[1], context), self._file))
+        nodes = context.included(
+            _VALUE.sub(lambda found: self._evaluated(found[1].removesuffix("-").strip(), context), self._file)
+        )
         if not nodes:
             return buffer.write(_source_of(self.token))
         context.spend(1 + sum(1 + _tags_in(node, context) for node in nodes))
