@@ -322,7 +322,7 @@ async def test_question_passes_a_thousand_waiting_requests():
     line.take("203.0.113.1", "question", Asker())
     while not any("begins" in note for note in line.notes):
         await asyncio.sleep(0.005)
-    assert line.notes == ["waits is refused", "question begins"]
+    assert line.notes[:2] == ["waits is refused", "question begins"]
 
 
 def test_no_rate_means_no_limit():
