@@ -315,14 +315,14 @@ async def test_another_address_does_not_wait():
 
 
 async def test_question_passes_a_thousand_waiting_requests():
-    line, busy = Line(AddressTurns(50.0, 1.0, 100)), Asker()
+    line, busy = Line(AddressTurns(2.0, 1.0, 100)), Asker()
     for n in range(1_000):
         line.take("203.0.113.1", "waits", Asker() if n % 2 else busy)
     line.notes.clear()
     line.take("203.0.113.1", "question", Asker())
     while not any("begins" in note for note in line.notes):
         await asyncio.sleep(0.005)
-    assert line.notes[:2] == ["waits is refused", "question begins"]
+    assert line.notes == ["waits is refused", "question begins"]
 
 
 def test_no_rate_means_no_limit():
