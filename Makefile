@@ -57,7 +57,9 @@ check_disk = $(PYTHON) -c "$$CHECK_DISK" $(VENV)
 
 # uv installs in a quarter of pip's time. It does not read pip's settings, so it is told pip's index; where that is not enough
 # (a proxy, an index with a password, no wheel of uv), pip does it. On a terminal both show what they do. Most modules are never
-# imported, so Python compiles them when they are. Older releases of pip read the indexes three times as slowly.
+# imported, so Python compiles them when they are. Older releases of pip read the indexes three times as slowly. Like pip,
+# uv trusts the system's certificates, which may include a company's own.
+export UV_SYSTEM_CERTS ?= 1
 PIP := 26.3
 UV := 0.13.9
 QUIET = $(if $(MAKE_TERMOUT),,--quiet)
