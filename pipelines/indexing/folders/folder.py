@@ -42,7 +42,7 @@ _SITES = ("docs/", "website/", "site/", "doc/")  # folders of a checkout that ho
 _HIDDEN = re.compile(r"/(?:\.|(?:node_modules|bower_components|site-packages)/)")  # and what package managers install
 _FILES = "http://folder.invalid"  # stands for the file system while links between files are resolved
 UNKNOWN = read_table(__name__)["unknown"]  # configurations of generators whose URLs are not known, with their names
-_MOST_READ = 500  # files whose links are read to find out how URLs end
+_MOST_READ = 100  # files whose links are read to find out how URLs end
 _MAX_CONFIG = 1_000_000  # bytes of a generator's configuration; the longest of many has 50,000
 
 

@@ -19,13 +19,12 @@ from liquid.builtin.tags.tablerow_tag import TablerowNode, TablerowTag
 from liquid.exceptions import LiquidError, LiquidInterrupt, LiquidSyntaxError, ResourceLimitError
 from liquid.output import LimitedStringIO
 from liquid.stream import TokenStream
-from liquid.stringify import to_liquid_string
 from liquid.tag import Tag
 from liquid.token import TOKEN_EXPRESSION, TOKEN_TAG, Token
 
-from pipelines.indexing.folders.liquid_filters import FILTERS, UnknownValue, cost_of
+from pipelines.indexing.folders.liquid_filters import FILTERS, UnknownValue, cost_of, text_of
 
-# Limits of a page: characters of its source and of each include, bytes of what is rendered and of its variables. A step
+# Limits of a page: characters of its source and of each include, bytes of its output and of its variables. A step
 # is a tag in a loop or an include, or 100 characters in a filter: 500,000 take about 3 s. Only comparisons of much data
 # can take longer; they end after some seconds of CPU.
 MOST_SOURCE, MOST_OUTPUT, MOST_LOCALS, MOST_STEPS, MOST_CPU_S = 500_000, 2_000_000, 500_000, 500_000, 10
@@ -77,7 +76,7 @@ def render(text: str, values: Mapping[str, Any], include: Callable[[str], str]) 
 
 
 class _Rendering(RenderContext):
-    """The rendering of one page: its variables, and what it has spent of its limits."""
+    """The rendering of one page: its variables, and the rest of its limits."""
 
     def __init__(self, values: Mapping[str, Any], include: Callable[[str], str]) -> None:
         super().__init__(_environment().from_string(""), globals=values)
@@ -234,7 +233,7 @@ class _OutputNode(OutputNode):
             return buffer.write(_source_of(self.token))
         if isinstance(value, Undefined) and (value.name == "site" or value.name not in context.scope):
             return buffer.write(_source_of(self.token))
-        return buffer.write(_text(value))
+        return buffer.write(text_of(value))
 
 
 class _OutputTag(Output):
@@ -301,7 +300,7 @@ class _IncludeNode(Node):
             return sum(node.render(context, buffer) for node in nodes)
 
     def _evaluated(self, said: str, context: RenderContext) -> str:
-        return _text(_expression(context.env, said, self.token).evaluate(context))
+        return text_of(_expression(context.env, said, self.token).evaluate(context))
 
 
 def _weigh(context: RenderContext, loop: ForNode | TablerowNode) -> None:
@@ -327,10 +326,6 @@ def _expression(env: Environment, said: str, token: Token) -> FilteredExpression
     found = FilteredExpression.parse(env, TokenStream(tokenize(said, token)))
     assert isinstance(found, FilteredExpression)
     return found
-
-
-def _text(value: object) -> str:
-    return str(to_liquid_string(value, autoescape=False))
 
 
 # ---------------------------------------------------------------------------------------------- environment

@@ -1,4 +1,4 @@
-"""Liquid filters that Jekyll adds, and what a filter costs.
+"""Defines the Liquid filters that Jekyll adds, and the cost of a filter.
 
 An address is written from the site's root, because the folder's own URL completes it. Filters that depend on the time
 of the build have no known value.
@@ -54,12 +54,13 @@ def _size(value: object) -> int:
     return len(value) if isinstance(value, str) else 10 * len(value) if isinstance(value, Sized) else 1
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """Return a value as Liquid writes it."""
     return str(to_liquid_string(value, autoescape=False))
 
 
 def _address(value: object) -> str:
-    said = _text(value)
+    said = text_of(value)
     return said if re.match(r"[a-z]+:|//|/|#|\Z", said) else f"/{said}"
 
 
@@ -69,7 +70,7 @@ def _parser() -> MarkdownIt:
 
 
 def _markdownify(value: object) -> str:
-    return _parser().render(_text(value))
+    return _parser().render(text_of(value))
 
 
 def _jsonify(value: object) -> str:
@@ -93,7 +94,7 @@ def _dated(form: str) -> Callable[..., str]:
 
 
 def _sentence(value: Any, connector: str = "and") -> str:
-    *first, last = map(_text, value) if value else [""]
+    *first, last = map(text_of, value) if value else [""]
     comma = "," if len(first) > 1 else ""
     return f"{', '.join(first)}{comma} {connector} {last}" if first else last
 
@@ -101,7 +102,7 @@ def _sentence(value: Any, connector: str = "and") -> str:
 def _group_by(value: Any, key: str) -> list[dict[str, Any]]:
     groups: dict[str, list[Any]] = {}
     for item in value:
-        groups.setdefault(_text(item.get(key) if isinstance(item, Mapping) else None), []).append(item)
+        groups.setdefault(text_of(item.get(key) if isinstance(item, Mapping) else None), []).append(item)
     return [{"name": name, "items": items, "size": len(items)} for name, items in groups.items()]
 
 
@@ -123,7 +124,7 @@ def _where_exp(value: Any, name: str, said: str, *, context: RenderContext) -> l
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "absolute_url": _address,
     "array_to_sentence_string": _sentence,
-    "cgi_escape": lambda value: quote(_text(value), safe="").replace("%20", "+"),
+    "cgi_escape": lambda value: quote(text_of(value), safe="").replace("%20", "+"),
     "date": _date,
     "date_to_long_string": _dated("%d %B %Y"),
     "date_to_string": _dated("%d %b %Y"),
@@ -131,18 +132,18 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "group_by": _group_by,
     "jsonify": _jsonify,
     "markdownify": _markdownify,
-    "normalize_whitespace": lambda value: " ".join(_text(value).split()),
-    "number_of_words": lambda value, *_: len(_text(value).split()),
+    "normalize_whitespace": lambda value: " ".join(text_of(value).split()),
+    "number_of_words": lambda value, *_: len(text_of(value).split()),
     "pop": lambda value, count=1: list(value)[: -int(count) or None],
     "push": lambda value, item: [*value, item],
     "relative_url": _address,
     "shift": lambda value, count=1: list(value)[int(count) :],
-    "slugify": lambda value, *_: slug(_text(value)),
+    "slugify": lambda value, *_: slug(text_of(value)),
     "smartify": lambda value: value,
-    "strip_index": lambda value: re.sub(r"/index\.html?\Z", "/", _text(value)),
+    "strip_index": lambda value: re.sub(r"/index\.html?\Z", "/", text_of(value)),
     "to_integer": int,
     "unshift": lambda value, item: [item, *value],
-    "uri_escape": lambda value: quote(_text(value), safe="/:?=&#~!$'()*+,;@[]%-._"),
+    "uri_escape": lambda value: quote(text_of(value), safe="/:?=&#~!$'()*+,;@[]%-._"),
     "where_exp": _where_exp,
-    "xml_escape": lambda value: escape(_text(value), quote=True),
+    "xml_escape": lambda value: escape(text_of(value), quote=True),
 }
