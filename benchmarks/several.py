@@ -1,4 +1,4 @@
-"""Measures how long a question to one of several collections takes, beside the same in a service with only one.
+"""Measures how long a question to one of several collections takes, compared with a service that has only one.
 
     python -m benchmarks.several [--quick] [--home DIR] [--json FILE] [--write PAGE]
 

@@ -117,7 +117,7 @@ def split_columns(grid: Grid, width: int) -> Iterator[Grid]:
 
 
 def least_widths(grid: Grid) -> list[int]:
-    """Return the least width of each column: of a number all of it, of text LEAST, and what the grid says."""
+    """Return the least width of each column: a whole number, LEAST characters of text, or the grid's own width."""
     from rich.cells import cell_len
 
     columns = zip(grid.head, *grid.rows, strict=True)

@@ -10,7 +10,7 @@ from typing import TextIO
 
 
 def run_owned(command: Sequence[str]) -> tuple[int, str]:
-    """Run a program that calls `end_with_owner`; return its exit code and what it wrote on standard error."""
+    """Run a program that calls `end_with_owner`; return its exit code and its standard error."""
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,  # stays open as long as this process lives

@@ -58,8 +58,8 @@ class Metric:
 
     It scores the first k hits, or an answer. A function of answers returns None if the score does not apply. Without
     `by_k` there is one score, over all hits. With `needs_reference`, only questions with a reference answer are scored.
-    If each score is 0 or 1, `share_of` says what the mean is a share of: one of them, and several. `shown` controls how
-    `evaluate` prints it.
+    If each score is 0 or 1, the mean is a share of the things that `share_of` names, in the singular and the plural.
+    `shown` controls how `evaluate` prints it.
     `beside` includes it in an experiment's tables, regardless of the ranking metric. `by_question` keeps the score of
     each question in an experiment's records, for paired tests and the report.
     """

@@ -1,6 +1,6 @@
 """Packs a BM25 folder into the store, and unpacks it on a machine that has none.
 
-What was unpacked is checked before it becomes the folder. This module doesn't know what the files contain.
+The unpacked files are checked before they become the folder. This module doesn't know their content.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Stores BM25 folders of indexes in pieces, for machines that don't have them yet.
 
-An archive is one transaction: a reader sees all of it or none. This module doesn't know what the files contain.
+An archive is one transaction: a reader sees all of it or none. This module doesn't know their content.
 """
 
 import hashlib

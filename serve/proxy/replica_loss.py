@@ -20,7 +20,7 @@ ABSENCE_CHECK_S = 5.0
 INGRESS = "Raydex"
 # A reply that is not streamed begins when it is complete: 1,024 tokens from a model that writes one in three seconds.
 LONGEST_S = 3600.0
-OUR_HEADER = b"x-content-type-options"  # replies of the service have it, those of Ray itself do not
+OUR_HEADER = b"x-content-type-options"  # the service's replies have it, Ray's own do not
 # A replica is replaced within a few seconds, most of them spent loading its models.
 DIED = Failure(503, "the replica that had this question died: ask again", retry_after=RETRY_AFTER_S)
 STARTING = Failure(503, "the service is starting: ask again in a few seconds", retry_after=RETRY_AFTER_S)

@@ -10,7 +10,7 @@ import pytest
 from pipelines.text.counts import counted, plural
 
 ROOT = Path(__file__).parents[3]
-VERBS = {"answers", "calls"}  # also what a server or model does
+VERBS = {"answers", "calls"}  # also verbs
 OURS = ("pipelines", "serve", "jobs")
 
 

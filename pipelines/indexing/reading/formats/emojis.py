@@ -13,7 +13,7 @@ _ICON = re.compile(r":((?:material|fontawesome|octicons|simple)-[a-z0-9-]{1,60})
 
 
 def emojis(in_ids: Callable[[str, str], str]) -> Callable[[MarkdownIt], None]:
-    """Return the rule that parses short names. `in_ids(name, emoji)` is what a heading's id is made of."""
+    """Return the rule that parses short names. `in_ids(name, emoji)` is the part of a heading's id."""
 
     def parse(state: StateInline, silent: bool) -> bool:
         found = _at(state, _NAME)
@@ -49,7 +49,7 @@ def left_out(name: str, emoji: str) -> str:
 
 
 def icons(parser: MarkdownIt) -> None:
-    """Parse the icons of Material for MkDocs as HTML icons, whose class says what they mean."""
+    """Parse the icons of Material for MkDocs as HTML icons, whose class gives their meaning."""
     parser.inline.ruler.after("backticks", "icon", _icon)
 
 

@@ -126,7 +126,7 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
 
 
 def dialect_of(page: Page) -> Dialect:
-    """Return the dialect of a page or notebook. Markdown with components of JSX is MDX, whatever its name."""
+    """Return the dialect of a page or notebook. Markdown with JSX components is MDX, even in a `.md` file."""
     entry = formats.format_of_page(page) or formats.MARKDOWN
     if entry is formats.MARKDOWN and is_mdx(text_of_page(page)):
         entry = formats.MDX
