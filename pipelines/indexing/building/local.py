@@ -5,7 +5,6 @@ priority, like Ray's workers, unless somebody waits for a few pages.
 """
 
 import random
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -25,8 +24,8 @@ from pipelines.store import DATABASE_PATIENCE_S, Store
 # Texts that are embedded and stored at once: a kill, or Ctrl-C, loses seconds of embedding. At the end of each slice,
 # threads wait for the last batch.
 SLICE = 128
-# A block that is not full is embedded after this time, so that pages of a slow site do not wait for one another.
-GATHER_S = 2.0
+# Steps (of PAGES_PER_STEP pages) whose texts may wait for the encoder: the more wait, the closer their lengths.
+STEPS_AHEAD = 16
 SOURCES_AT_ONCE = 8
 # A crawl that is stopped may wait for a site that does not respond; its process ends with this one.
 CRAWL_ENDS_S = 1.0
@@ -116,38 +115,34 @@ class LocalBuilder:
         if self._urgent:
             self.load_model()
         with (
-            ThreadedIterator([self._gathered(urls)], ahead=1, niceness=self._niceness) as blocks,
-            ThreadedIterator([self._embedded(blocks)], ahead=1, niceness=self._niceness) as vectors,
+            ThreadedIterator([self._texts(urls)], ahead=STEPS_AHEAD, niceness=self._niceness) as texts,
+            ThreadedIterator([self._embedded(texts)], ahead=1, niceness=self._niceness) as vectors,
             ThreadedIterator([self._stored(vectors)], niceness=self._niceness) as done,
         ):
             yield from done
 
-    def _gathered(self, urls: Iterable[list[str]]) -> Generator[list[steps.Text]]:
-        """Yield blocks of texts: the first texts at once, then full blocks or the texts of GATHER_S."""
-        began, block, size, least = time.monotonic(), list[steps.Text](), 0, 1
+    def _texts(self, urls: Iterable[list[str]]) -> Generator[list[steps.Text]]:
         for batch in urls:
-            for texts in steps.chunk_pages(batch, self._job, self._store, self._read):
-                block += texts
-                size += sum(len(text.embed_text) for text in texts)
-                if size >= least or time.monotonic() - began >= GATHER_S:
-                    yield block
-                    began, block, size, least = time.monotonic(), [], 0, steps.BLOCK_BYTES
-        yield block
+            yield from steps.chunk_pages(batch, self._job, self._store, self._read)
 
     def _loaded(self) -> Generator[steps.TextModel]:
         yield steps.TextModel(self._job)
 
-    def _embedded(self, blocks: Iterable[list[steps.Text]]) -> Generator[steps.Embedded]:
-        """Embed texts in slices of similar length."""
-        for block in filter(None, blocks):
-            self.load_model()
-            if self._embed is None and self._loading is not None:
-                self._embed = next(iter(self._loading), None)
-            if self._embed is None:  # the run has been stopped
-                return
-            by_length = sorted(block, key=lambda text: len(text.embed_text))
-            for start in range(0, len(block), SLICE):
-                yield self._embed(by_length[start : start + SLICE])
+    def _loaded_model(self) -> steps.TextModel | None:
+        """Return the model once it is loaded, None if the run is stopped before that."""
+        self.load_model()
+        if self._embed is None and self._loading is not None:
+            self._embed = next(iter(self._loading), None)
+        return self._embed
+
+    def _embedded(self, texts: ThreadedIterator[list[steps.Text]]) -> Generator[steps.Embedded]:
+        """Embed all texts that wait, in slices of similar length; meanwhile the next ones are read."""
+        for waiting in texts.together():
+            by_length = sorted(chain.from_iterable(waiting), key=lambda text: len(text.embed_text))
+            for start in range(0, len(by_length), SLICE):
+                if (embed := self._loaded_model()) is None:
+                    return
+                yield embed(by_length[start : start + SLICE])
 
     def _stored(self, vectors: Iterable[steps.Embedded]) -> Generator[steps.Stored]:
         for embedded in vectors:

@@ -36,7 +36,8 @@ class ThreadedIterator(Generic[T]):
         niceness: int = 0,
         end_s: float = _END_S,
     ) -> None:
-        self._items: queue.Queue[tuple[T] | BaseException] = queue.Queue(ahead)
+        self._items: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(ahead)  # None: a thread has ended
+        self._ended = 0
         self._stopped, self._drop_rest, self._niceness, self._end_s = threading.Event(), drop_rest, niceness, end_s
         self._threads = [threading.Thread(target=self._draw, args=[source], daemon=True) for source in sources]
 
@@ -53,17 +54,32 @@ class ThreadedIterator(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         mine: threading.Event | None = getattr(_THREAD, "stopped", None)
         while self._has_more() and not (mine and mine.is_set()):
-            try:
-                item = self._items.get(timeout=_LOOK_S)
-            except queue.Empty:
-                continue
-            if isinstance(item, BaseException):
-                raise item
-            yield item[0]
+            if taken := self._take(_LOOK_S):
+                yield taken[0]
+
+    def together(self) -> Iterator[list[T]]:
+        """Yield the items that wait, at least one, in lists."""
+        for item in self:
+            items = [item]
+            while taken := self._take(0):
+                items.append(taken[0])
+            yield items
+
+    def _take(self, wait_s: float) -> tuple[T] | None:
+        """Return the next item, None if there is none within this time; raise an iterator's error."""
+        try:
+            item = self._items.get(timeout=wait_s)
+        except queue.Empty:
+            return None
+        if isinstance(item, BaseException):
+            raise item
+        self._ended += item is None
+        return item
 
     def _has_more(self) -> bool:
-        at_work = any(thread.is_alive() for thread in self._threads)  # checked first, so that its last item is seen
-        return at_work or not (self._drop_rest or self._items.empty())
+        if self._drop_rest:
+            return any(thread.is_alive() for thread in self._threads)
+        return self._ended < len(self._threads)
 
     def _draw(self, source: Generator[T]) -> None:
         give_way(self._niceness)
@@ -77,8 +93,9 @@ class ThreadedIterator(Generic[T]):
             self._put(error)
         finally:
             source.close()
+            self._put(None)
 
-    def _put(self, item: tuple[T] | BaseException) -> None:
+    def _put(self, item: tuple[T] | BaseException | None) -> None:
         while not self._stopped.is_set():
             with suppress(queue.Full):
                 self._items.put(item, timeout=_LOOK_S)

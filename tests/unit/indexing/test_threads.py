@@ -47,6 +47,25 @@ def test_nothing_is_drawn_beyond_the_limit_or_after_the_end() -> None:
     assert len(drawn) == 4
 
 
+def test_items_that_wait_are_taken_together_and_errors_still_arrive() -> None:
+    taken = threading.Event()
+
+    def comes_in_two_parts() -> Generator[int]:
+        yield from (1, 2, 3)
+        taken.wait(10)
+        yield from (4, 5)
+        raise ValueError("broken page")
+
+    with ThreadedIterator([comes_in_two_parts()]) as items:
+        while items._items.qsize() < 3:
+            time.sleep(0.01)
+        lists = items.together()
+        assert next(lists) == [1, 2, 3]
+        taken.set()
+        with pytest.raises(ValueError, match="broken page"):
+            list(lists)
+
+
 def test_items_waiting_at_the_end_of_the_sources_can_be_dropped() -> None:
     with ThreadedIterator([numbers(5)], drop_rest=True) as items:
         while any(thread.is_alive() for thread in items._threads):
