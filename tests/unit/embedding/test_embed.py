@@ -2,15 +2,26 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed, normalised
 from pipelines.embedding.load import UnknownBackend, load_embedder, load_tokenizer
-from pipelines.embedding.tokens import ModelNotFound, ModelUnsupported
+from pipelines.embedding.tokens import (
+    ModelNotFound,
+    ModelUnsupported,
+    TokenCounter,
+    model_folder,
+    untruncated_tokenizer,
+)
 from pipelines.embedding.torch import available_device
+from pipelines.text.cleaning import clean_for_tokenizer
 
 TEXTS = ["Ray Serve scales replicas.", "An actor is stateful. " * 30, "short", "Une tâche à distance", "短い文"]
 
@@ -110,6 +121,26 @@ def test_saved_model_is_identified_by_its_content(tmp_path: Path, minilm: Embedd
     settings = tmp_path / "b" / "config.json"
     settings.write_text(settings.read_text() + "\n")
     assert load_tokenizer(str(tmp_path / "b")).identity != counter.identity
+
+
+# Parts of texts at which a count could differ from the sum of the counts of the words.
+PARTS = st.sampled_from([
+    *"ab é e\u0301 ﬁ 漢字 \u200b \ufffd _ - . [MASK] [SEP] ##s x=1 İ".split(), "long" * 60, " ", "\n\n", "\t", "\xa0", "\u2028", "\u3000",
+    "\x0b", "\x0c", "\x1c", "\x1f", "\x85", "\ud800", "\u0301", "\u0345",
+])  # fmt: skip
+
+
+@cache
+def counter_and_tokenizer() -> tuple[TokenCounter, Any]:
+    return load_tokenizer("all-MiniLM-L6-v2"), untruncated_tokenizer(model_folder("all-MiniLM-L6-v2"))
+
+
+@given(texts=st.lists(st.lists(PARTS, max_size=12).map("".join), max_size=4))
+@settings(deadline=None, max_examples=300)
+def test_count_by_words_equals_the_tokenizers_own(texts: list[str]) -> None:
+    counter, tokenizer = counter_and_tokenizer()
+    own = [len(tokenizer.encode(clean_for_tokenizer(text))) for text in texts]
+    assert counter.count_tokens(texts) == counter.count_tokens(texts) == own
 
 
 def test_counting_tokens_does_not_need_torch() -> None:
