@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 from urllib.parse import quote, unquote, urljoin, urlsplit
@@ -117,7 +117,7 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
     sources: SourceFolder | None = None
     published: PublishedUrls | None = None
 
-    @property
+    @cached_property
     def root(self) -> str:
         """The part of a file's path that `base_url` replaces: the folder, or a glob's folder before its wildcards."""
         if "://" in self.path:

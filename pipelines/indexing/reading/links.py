@@ -6,6 +6,7 @@ scripts do not count. Independent of the page tree and the crawl scope.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from html import unescape
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ _MARKDOWN_LINK = re.compile(
     r"(?:\]\(\s*|^[ ]{0,3}\[[^\]\n]{1,300}\]:[ \t]*)(?:<([^<>\n]+)>|([^\s<>()]+(?:\([^\s<>()]*\)[^\s<>()]*)*))",
     re.MULTILINE,
 )
+_NO_PART = re.compile(r"[\t\r\n\0]")  # characters that browsers drop from a URL
 _MAX_URL = 2000  # characters; about the limit that browsers and servers share
 
 
@@ -80,13 +82,20 @@ def base_of(url: str, href: str) -> str:
 
 
 def _tags(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    for match in _TAG.finditer(HIDDEN.sub("", text)):
-        values = {name.lower(): "".join(given) for name, *given in reversed(_ATTRIBUTE.findall(match.group(2)))}
-        href = values.get("href", values.get("src"))
-        if values.get("http-equiv", "").lower() == "refresh":
-            href = values.get("content", "").partition("=")[2].strip(" '\"") or None
+    for name, attributes in _TAG.findall(HIDDEN.sub("", text)):
+        href, rel = (_target_of if len(attributes) <= _MAX_URL else _target_of.__wrapped__)(attributes)
         if href is not None:
-            yield match.group(1).lower(), href, values.get("rel", "").lower().split()
+            yield name.lower(), href, rel
+
+
+@lru_cache(1 << 14)  # pages of a site repeat the tags of their menus
+def _target_of(attributes: str) -> tuple[str | None, list[str]]:
+    """Return the target in a tag's attributes, and its relations to the page."""
+    values = {name.lower(): "".join(given) for name, *given in reversed(_ATTRIBUTE.findall(attributes))}
+    href = values.get("href", values.get("src"))
+    if values.get("http-equiv", "").lower() == "refresh":
+        href = values.get("content", "").partition("=")[2].strip(" '\"") or None
+    return href, values.get("rel", "").lower().split()
 
 
 def _absolute(base: str, hrefs: list[str]) -> tuple[str, ...]:
@@ -96,7 +105,7 @@ def _absolute(base: str, hrefs: list[str]) -> tuple[str, ...]:
 
 def _join(base: str, href: str) -> str | None:
     """Return `href` as an absolute URL without fragment, or None if it is not an http(s) URL."""
-    href = re.sub(r"[\t\r\n\0]", "", unescape(href)).strip()
+    href = _NO_PART.sub("", unescape(href)).strip()
     if len(href) > _MAX_URL:
         return None
     if href[:1] in ("", "#", "?") or "?" in base:  # relative to the page instead of its folder

@@ -125,8 +125,8 @@ def test_saved_model_is_identified_by_its_content(tmp_path: Path, minilm: Embedd
 
 # Parts of texts at which a count could differ from the sum of the counts of the words.
 PARTS = st.sampled_from([
-    *"ab é e\u0301 ﬁ 漢字 \u200b \ufffd _ - . [MASK] [SEP] ##s x=1 İ".split(), "long" * 60, " ", "\n\n", "\t", "\xa0", "\u2028", "\u3000",
-    "\x0b", "\x0c", "\x1c", "\x1f", "\x85", "\ud800", "\u0301", "\u0345",
+    "a", "b", "é", "e\u0301", "ﬁ", "漢字", "\u200b", "\ufffd", "_", "-", ".", "[MASK]", "##s", "x=1", "İ", "long" * 60,
+    " ", "\n\n", "\t", "\xa0", "\u2028", "\u3000", "\x0b", "\x0c", "\x1c", "\x1f", "\x85", "\ud800", "\u0301", "\u0345",
 ])  # fmt: skip
 
 
