@@ -105,17 +105,20 @@ def _compare_pages(result: Result, page: Page, pair: BuiltPage, ours: SiteReader
 
 def _compare_anchors(document: Document, truth: Document, pair: BuiltPage, wrong: list[str]) -> Share:
     """Count the sections whose anchors lead to their headings."""
-    headings = {section.anchor: _letters(section.headings[-1]) for section in truth.sections if section.headings}
+    headings: dict[str, set[str]] = {}  # a heading without an id is at the anchor before it
     places: dict[str, str] = {}
-    for anchor, heading in headings.items():
-        places.setdefault(heading, anchor)
+    for section in truth.sections:
+        if section.headings:
+            heading = _letters(section.headings[-1])
+            headings.setdefault(section.anchor, set()).add(heading)
+            places.setdefault(heading, section.anchor)
     right = of = 0
     for number, section in enumerate(document.sections):
         own = _letters(section.headings[-1]) if section.headings else ""
         if not own or (not section.anchor and (not number or not places.get(own))):
             continue
         of += 1
-        if section.anchor in pair.ids and headings.get(section.anchor, own) == own:
+        if section.anchor in pair.ids and own in headings.get(section.anchor, {own}):
             right += 1
         else:
             wrong.append(f"{pair.path}: {section.headings[-1]!r} #{section.anchor} -> #{places.get(own, '?')}")

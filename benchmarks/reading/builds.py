@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 from benchmarks.reading.packages import NoSource, unpack
+from benchmarks.reading.rendered import NotRendered, render
 
 BUILDS = Path(__file__).parents[1] / "reading_builds.yaml"
 INSTALL_S, BUILD_S = 1200, 1800
@@ -38,7 +39,8 @@ class Build:
 
     `sources` are packages to unpack (see packages.py), each into its folder of `work`. `needs` are required commands,
     `pip` and `npm` packages to install, and `files` texts to write into `work`. Then the commands in `build` run in its
-    folder `inside`, with `$SITE` as the output folder; otherwise the site is in `built` afterwards.
+    folder `inside`, with `$SITE` as the output folder; otherwise the site is in `built` afterwards. A generator that
+    runs in the reader's browser has `rendered`: Chromium renders the pages of `folder`.
     `only` matches the paths of compared pages on the site, `without` the excluded ones, and `why` explains the
     exclusion.
     """
@@ -56,6 +58,7 @@ class Build:
     npm: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     built: str = ""
+    rendered: bool = False
     only: str = ""
     without: str = ""
     why: str = ""
@@ -71,8 +74,8 @@ class Build:
 
     @property
     def key(self) -> str:
-        """The name of its folder, which depends on the recipe."""
-        recipe = {key: value for key, value in asdict(self).items() if key not in _NO_RECIPE}
+        """The name of its folder, which depends on the recipe: the fields that it sets, except how it is compared."""
+        recipe = {key: value for key, value in asdict(self).items() if value and key not in _NO_RECIPE}
         return f"{self.name}-{hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
@@ -143,8 +146,15 @@ def _make(done: Built, place: Path, environment: Mapping[str, str]) -> None:
         _run(command, inside, environment, log, INSTALL_S)
     for line in build.build:
         _run(["bash", "-c", line], inside, environment, log, BUILD_S)
+    if build.rendered:
+        try:
+            render(done.sources, done.site)
+        except NotRendered as error:
+            raise NoBuild(str(error)) from error
     if not any(done.site.rglob("*.html")):
         raise NoBuild(f"no page in {done.site}: see {log}")
+    for tools in [path for path in work.rglob("node_modules") if "node_modules" not in path.parent.parts]:
+        shutil.rmtree(tools, ignore_errors=True)  # up to 1 GB per site
 
 
 def _environment(build: Build, cache: Path, place: Path) -> dict[str, str]:

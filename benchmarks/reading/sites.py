@@ -78,7 +78,9 @@ def fetch(site: Site, root: Path) -> None:
         marker.touch()
 
 
-class _Quiet(SimpleHTTPRequestHandler):
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves a folder without logging."""
+
     protocol_version = "HTTP/1.1"  # keeps connections open
 
     def log_message(self, format: str, *args: object) -> None:
@@ -86,9 +88,9 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def served(root: Path) -> Iterator[str]:
+def served(root: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
     """Serve a folder on loopback and yield the base of its URLs."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(root)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(root)))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -1,12 +1,13 @@
 """Inserts the files that a source includes into its text, as its generator does.
 
 Otherwise a page would lack its code, and sentences the words of their links. Nothing is read outside the folder, or the
-repository that it belongs to. The supported forms are in includes.yaml.
+repository or unpacked release that it belongs to. The supported forms are in includes.yaml.
 """
 
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from textwrap import dedent, indent
@@ -54,8 +55,7 @@ class Includes:
         self._titles: dict[tuple[str, str], str] = {}
         self._templates: dict[tuple[str, str], str] = {}
         self._labels = Labels(sources, self._source)
-        places = [Path(root), *Path(root).parents] if self._local else []
-        top = next((str(place) for place in places if (place / ".git").exists()), root)
+        top = _project(Path(root)) if self._local else root
         self._site = JekyllSite(self._source(jekyll[0]), jekyll[1], self._site_text, self._names) if jekyll else None
         self._top = (os.path.realpath(top) if self._local else top).rstrip("/") + "/"
 
@@ -184,6 +184,18 @@ class Includes:
         *folders, name = path.removeprefix(self._top).split("/")
         hidden = any(folder.startswith(".") for folder in folders)
         return path.startswith(self._top) and not hidden and (name[:1] != "." or format_of_name(name) in TEXTS)
+
+
+def _project(root: Path) -> str:
+    """Return the repository of a folder, or the unpacked release; itself if it belongs to none.
+
+    A home folder is no release, although tools leave their files there.
+    """
+    places = [root, *root.parents]
+    releases = [place for place in places if place not in (Path.home(), *Path.home().parents)]
+    repositories = (place for place in places if (place / ".git").exists())
+    unpacked = (place for place in releases if any((place / name).is_file() for name in _TABLE["releases"]))
+    return str(next(chain(repositories, unpacked), root))
 
 
 def _places(text: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:

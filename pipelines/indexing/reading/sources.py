@@ -15,7 +15,7 @@ from posixpath import commonpath, join, normpath
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN
+from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, SOURCES, format_of_name
 from pipelines.indexing.reading.locales import Renames, locale_folders, locale_renames
 from pipelines.text.parsing import NotParsed, parse_yaml
 
@@ -43,8 +43,8 @@ class SourceFolder:
 
     `routes` map folders to their path in URLs, or to a template if it has words after a colon; if there are any, files
     outside these folders are not pages. `whole` is the front matter key that sets a page's full path. With `titles`,
-    `:title` and `:slug` in templates mean the page's title, else its file name. If `pages` is not empty, other Markdown
-    files are not pages. `around` are media types, each with the source text that the generator reads before and after
+    `:title` and `:slug` in templates mean the page's title, else its file name. If `pages` is not empty, other sources
+    are not pages. `around` are media types, each with the source text that the generator reads before and after
     every page of this type. With `liquid`, pages with front matter are Liquid templates, as Jekyll reads them.
     """
 
@@ -78,7 +78,7 @@ class SourceFolder:
         inner = path.removeprefix(self.root)
         if not path.startswith(self.root) or any(re.search(pattern, inner) for pattern in self.exclude):
             return False
-        if self.pages and inner not in self.pages and inner.rpartition(".")[2] in MARKDOWN.suffixes:
+        if self.pages and inner not in self.pages and format_of_name(inner) in SOURCES:
             return False
         return not self.routes or any(inner.startswith(place) for place, _ in self.routes)
 
@@ -98,7 +98,8 @@ class Publishing:
     by `folder`, else in the first of `folders` that has an index, else in the last of them. `configs` and `folders` are
     names separated by spaces. URLs end as `url_style` says, or in the first style of `styles` whose regular expression
     matches the configuration. Parts of paths are written as `names` says, unless the configuration matches
-    `keeps_names`. Markdown is read as the media type `reads`.
+    `keeps_names`. Markdown is read as the media type `reads`, or the first of `reads_as` whose regular expression
+    matches the configuration.
 
     `routes` captures folders and their templates, in addition to those in `places`; a template without a folder applies
     to the only entry of `places`. If the file `contents` exists, the pages are the files that it links to. `rewrites`
@@ -114,6 +115,7 @@ class Publishing:
     folder: str = ""
     styles: Mapping[UrlStyle, str] = field(default_factory=dict)
     reads: str = MARKDOWN.media_type
+    reads_as: Mapping[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     renames: Renames = (_INDEX,)
     places: Mapping[str, str] = field(default_factory=dict)
@@ -154,7 +156,8 @@ class Publishing:
         places = (*((f"{folder}/", route) for folder, route in routes.items()), ("", "")) if routes else ()
         contents = read(root + self.contents) if self.contents else None
         pages = frozenset(normpath(unquote(link)) for link in re.findall(_PAGE, contents or ""))
-        formats = ((MARKDOWN.media_type, self.reads),)
+        reads = next((kind for kind, sign in self.reads_as.items() if re.search(sign, text)), self.reads)
+        formats = ((MARKDOWN.media_type, reads),)
         around = _asciidoc_attributes(text, self.attributes) if self.attributes else ()
         return replace(
             found, formats=formats, routes=places, titles=bool(self.titles), names=self._names(text), pages=pages,

@@ -76,7 +76,8 @@ def test_folder_is_compared_with_the_site_built_from_it(tmp_path):
         tmp_path / "work",
         mkdocs_yml="site_name: x\n",
         docs__index_md="# Home\n\nEvery word of this paragraph stands in the source of the page.\n",
-        docs__guide_md="# Guide\n\nHere it is.\n\n## First step\n\nDo this lost thing.\n\n## Second step\n\nThen.\n",
+        docs__guide_md="# Guide\n\nHere it is.\n\n## First step\n\nDo this lost thing.\n\n<h3>Hint</h3>\n\nSee.\n\n"
+        "## Second step\n\nThen.\n",
         docs__gone_md="# Gone\n\nThis page of many words has moved to a place that no rule would ever have guessed.\n",
     )
     site = write(
@@ -84,7 +85,7 @@ def test_folder_is_compared_with_the_site_built_from_it(tmp_path):
         index_html=page("Home", TEXT),
         guide__index_html=page(
             "Guide",
-            '<p>Here it is.</p><h2 id="first-step">First step</h2><p>Do this thing.</p>'
+            '<p>Here it is.</p><h2 id="first-step">First step</h2><p>Do this thing.</p><h3>Hint</h3><p>See.</p>'
             '<h2 id="step-2">Second step</h2><p>Then.</p>',
         ),
         moved__index_html=page(
@@ -98,7 +99,7 @@ def test_folder_is_compared_with_the_site_built_from_it(tmp_path):
     assert result.anchors.right == result.anchors.of - 1
     assert result.wrong["anchors"] == ["guide/index.html: 'Second step' #second-step -> #step-2"]
     assert result.total.recall.share == 1.0
-    assert result.pages["guide/index.html"].extra == ["Do this [lost] thing Second"]
+    assert result.pages["guide/index.html"].extra == ["Do this [lost] thing Hint"]
     assert "| MkDocs | x | 3 | 0.667 |" in table([result])
 
 

@@ -10,6 +10,8 @@ from tests.kit.sectioning import text_of
 
 TEMPLATE, MDX, MYST = "text/markdown", "text/mdx", "text/x-myst"
 PYTHON, VUE, DOCUSAURUS, DOCSIFY = "text/x-mkdocs", "text/x-vue-markdown", "text/x-docusaurus", "text/x-docsify"
+KRAMDOWN, BLACKFRIDAY = "text/x-kramdown", "text/x-blackfriday"
+ELEMENT = "<div>\n  <p>\n\n      *One*\n\n  </p>\n</div>\n*Two*"
 
 
 def shown(text: str, kind: str) -> str:
@@ -128,6 +130,15 @@ def test_box_of_every_dialect_is_a_note(kind, text):
         (DOCSIFY, "!> **Never** run it\ntwice.\n\nSo.", "Never run it twice.\n\nSo."),
         (DOCSIFY, "Run it. ?> Or not.\n\n- ?> Here.", "Run it. ?> Or not.\n\n- Here."),
         (VUE, "[a]({{ b }}) and [c]({{ d | e }}/f).", "a and c."),
+        (KRAMDOWN, ELEMENT, "*One*\n\nTwo"),
+        (PYTHON, ELEMENT, "*One*\n\nTwo"),
+        (TEMPLATE, ELEMENT, "  *One*\n*Two*"),
+        (KRAMDOWN, f"- {ELEMENT.replace(chr(10), chr(10) + '  ')}\n\nThree", "- *One*\n  Two\nThree"),
+        (KRAMDOWN, "<div>\n\n<p markdown='1'>\n*One*\n</p>\n\n</div>", "One"),
+        (KRAMDOWN, "<div>\n\n```\n*One*\n```\n\n</div>", "*One*"),
+        (KRAMDOWN, "<div>\n\n*One*", "One"),
+        (PYTHON, "::: a.b.C\n    options:\n        filters: x\n\nAfter.", "After."),
+        (PYTHON, "::: a.b.C\n::: d\nAfter.", "After."),
     ],
 )  # fmt: skip
 def test_dialect_is_read_as_generators_publish_it(kind, text, words):
@@ -174,6 +185,11 @@ def test_short_name_of_an_emoji_is_read_as_the_emoji(kind):
 def test_emoji_counts_in_an_id_as_on_the_generated_site(kind, anchor):
     (section,) = read_page(Page("https://x.org/p", b"Text.\n\n## :rocket: Go on\n\nWords.\n", kind)).sections[1:]
     assert (section.anchor, section.headings) == (anchor, ("🚀 Go on",))
+
+
+def test_ids_of_blackfriday_have_one_hyphen_between_words():
+    page = Page("https://x.org/p", b"# --vfs-cache-mode (off)\n\na\n\n## v1.2 - 3\n\nb", BLACKFRIDAY)
+    assert [section.anchor for section in read_page(page).sections] == ["vfs-cache-mode-off", "v1-2-3"]
 
 
 def test_icons_of_material_are_read_as_signs_or_not_at_all():

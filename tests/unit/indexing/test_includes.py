@@ -180,6 +180,16 @@ def test_includes_outside_a_folder_without_a_repository_are_not_read(repository)
     assert filled(repository, '--8<-- "b.py"\n') == f"{block('b = 1')}\n"
 
 
+@pytest.mark.parametrize("name", ["PKG-INFO", "package.json"])
+def test_unpacked_release_is_read_like_a_repository(name, repository, monkeypatch):
+    (repository / ".git").rmdir()
+    (repository / name).touch()
+    assert filled(repository, '--8<-- "src/a.py"\n') != "\n"
+    assert filled(repository, '--8<-- "../../../../secret.txt"\n') == "\n"
+    monkeypatch.setenv("HOME", str(repository))
+    assert filled(repository, '--8<-- "src/a.py"\n') == "\n"
+
+
 def test_mutual_and_excessive_includes_end(repository, monkeypatch):
     most = MOST_BYTES // 10
     monkeypatch.setattr("pipelines.indexing.folders.includes.MOST_BYTES", most)

@@ -165,6 +165,8 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
             },
         ),
         (".vuepress/config.ts", "", {"README.md": "", "de/a/README.md": "de/a/", "de/b.md": "de/b.html"}),
+        ("config.json", '{"baseurl": "x"}', {"content/_index.md": "", "content/A.md": "a/"}),
+        ("config.json", '{"port": 1}', {"content/A.md": "content/A.md"}),  # of another program
         ("hugo.toml", "DisablePathToLower = true", {"content/_index.md": "", "content/Status/x.md": "Status/x/"}),
         ("hugo.json", '{\n  "uglyURLs": true\n}', {"content/_index.md": "", "content/A/b.md": "a/b.html"}),
         (
@@ -202,6 +204,14 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
             {"src/index.md": "", "src/2020-01-02-a.md": "a/", "src/b/b.md": "b/"},
         ),
         (".vitepress/config.ts", "base: '/'", {"index.md": "", "guide/a.md": "guide/a.html"}),
+        (".vitepress/config.js", "", {"index.md": "", "a/Index.md": "a/Index.html", "a/README.md": "a/README.html"}),
+        ("astro.config.mjs", "", {"src/content/docs/Index.md": "", "src/content/docs/README.md": "readme/"}),
+        (
+            "mkdocs.yml",
+            "site_name: x",
+            {"docs/README.md": "", "docs/a/Index.md": "a/Index/", "docs/b/readme.md": "b/readme/"},
+        ),
+        ("conf.py", "project = 'x'", {"index.rst": "", "a/Index.rst": "a/Index.html"}),
         (".vitepress/config.mts", "cleanUrls: true,", {"src/index.md": "", "src/guide/a.md": "guide/a", "b.md": None}),
     ],
 )

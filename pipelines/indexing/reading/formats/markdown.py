@@ -36,6 +36,7 @@ from pipelines.indexing.reading.formats.myst import myst
 from pipelines.indexing.reading.formats.python_markdown import boxes, python_markdown
 from pipelines.indexing.reading.formats.rules import ENDS, place_of
 from pipelines.indexing.reading.formats.slugs import (
+    blackfriday_slug,
     docsify_slug,
     docutils_slug,
     jupyter_slug,
@@ -45,6 +46,7 @@ from pipelines.indexing.reading.formats.slugs import (
 )
 from pipelines.indexing.reading.formats.templates import templates
 from pipelines.indexing.reading.formats.vue import vue
+from pipelines.indexing.reading.formats.whole_html import whole_html
 from pipelines.indexing.reading.html.elements import MATH
 from pipelines.indexing.reading.text import text_of_page
 from pipelines.page.parser import fill_few_cells
@@ -112,10 +114,12 @@ class Dialect(NamedTuple):
 
 DIALECTS: dict[formats.DocumentFormat, Dialect] = {
     formats.MARKDOWN: Dialect(rules=(templates, emojis(named))),
+    formats.KRAMDOWN: Dialect(rules=(templates, emojis(named), whole_html)),
+    formats.BLACKFRIDAY: Dialect(blackfriday_slug, rules=(templates, emojis(named))),
     formats.MDX: Dialect(rules=(mdx,)),
     formats.DOCUSAURUS: Dialect(rules=(mdx, emojis(shown)), top_has_id=False),
     formats.PYTHON_MARKDOWN: Dialect(
-        python_markdown_slug, "{name}_{count}", "/", (python_markdown, emojis(left_out), icons)
+        python_markdown_slug, "{name}_{count}", "/", (python_markdown, emojis(left_out), icons, whole_html)
     ),
     formats.VUE_MARKDOWN: Dialect(vue_slug, rules=(vue, emojis(left_out))),
     formats.DOCSIFY: Dialect(docsify_slug, rules=(docsify, emojis(named))),

@@ -1,4 +1,4 @@
-"""Defines rules for Python-Markdown extensions: indented admonitions and tabs, code in tables."""
+"""Defines rules for Python-Markdown extensions: admonitions, tabs, code in tables, mkdocstrings."""
 
 import re
 
@@ -12,6 +12,7 @@ _BOX = re.compile(
     r"(?P<sign>!!!|\?\?\?\+?|===[!+]?)[ \t]*+(?P<kind>(?>(?:[ \t]*+[^\"\n \t]++)*))[ \t]*+"
     r"(?:(?<=[ \t])\"(?P<title>[^\n]*)\"[^\s\"]*+[ \t]*+)?$"
 )
+_DOCSTRINGS = re.compile(r":::[ \t]+[^\s:]\S*[ \t]*$", re.MULTILINE)
 _INDENT = 4
 _RULE = re.compile(r"[-:|][-:| \t]*$")  # the delimiter row of a table
 _CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
@@ -23,7 +24,11 @@ def boxes(parser: MarkdownIt) -> None:
 
 
 def python_markdown(parser: MarkdownIt) -> None:
-    """Parse content tabs (`=== "Title"` with indented text), and tables whose code may contain pipes."""
+    """Parse content tabs (`=== "Title"` with indented text), and tables whose code may contain pipes.
+
+    A place for the documentation of a Python name (`::: package.name` with indented options) is dropped.
+    """
+    parser.block.ruler.before("fence", "docstrings", _docstrings, ENDS)
     parser.block.ruler.before("fence", "content_tab", _tab, ENDS)
     parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
@@ -34,6 +39,23 @@ def _box(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 def _tab(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return _indented(state, start, end, silent, "=")
+
+
+def _docstrings(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    place = place_of(state, start)
+    if not _DOCSTRINGS.match(state.src, place, state.eMarks[start]) or state.is_code_block(start):
+        return False
+    if not silent:
+        state.line = _below(state, start, end)
+    return True
+
+
+def _below(state: StateBlock, start: int, end: int) -> int:
+    """Return the line after the indented lines below the line `start`."""
+    last = start + 1
+    while last < min(end, state.lineMax) and (state.isEmpty(last) or state.sCount[last] >= state.blkIndent + _INDENT):
+        last += 1
+    return last
 
 
 def _indented(state: StateBlock, start: int, end: int, silent: bool, signs: str) -> bool:
@@ -48,9 +70,7 @@ def _indented(state: StateBlock, start: int, end: int, silent: bool, signs: str)
         return True
     kind, _, words = box["kind"].partition(" ")
     title = words or kind.title() if box["title"] is None else box["title"]
-    inner, last = state.blkIndent + _INDENT, start + 1
-    while last < min(end, state.lineMax) and (state.isEmpty(last) or state.sCount[last] >= inner):
-        last += 1
+    inner, last = state.blkIndent + _INDENT, _below(state, start, end)
     opening = state.push("box_open", "div", 1)
     opening.attrs = {"class": f"admonition {'tab' if '=' in signs else kind.lower()}"}
     opening.map = [start, last]

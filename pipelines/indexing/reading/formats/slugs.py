@@ -15,6 +15,11 @@ def python_markdown_slug(title: str) -> str:
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
 
 
+def blackfriday_slug(title: str) -> str:
+    """Return the id that Hugo gives a heading if its configuration asks for the ids of Blackfriday."""
+    return re.sub(r"[\W_]+", "-", title.lower()).strip("-")
+
+
 def vue_slug(title: str) -> str:
     """Return the id that VitePress and VuePress give a heading."""
     plain = re.sub(r"[\u0300-\u036f\x00-\x1f]", "", normalize("NFKD", title))

@@ -27,7 +27,7 @@ def sources(read: Read, place: str) -> SourceFolder | None:
         place + "conf.py",
         root=place,
         url_style="directory" if _builds_folders(read, place) else "html",
-        renames=((r"(^|/)index$", r"\1"),),
+        renames=((r"(^|/)(?-i:index)$", r"\1"),),
         formats=tuple((by_suffix.media_type, as_read.media_type) for by_suffix, as_read in formats),
         around=_around(keys),
         exclude=(
