@@ -28,6 +28,7 @@ _LEVELS_UP = 6
 _INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx", "SUMMARY.md", "layout.tsx", "layout.jsx", "_meta.js")
 _INDEX = (r"(^|/)(?:_?index|readme)$", r"\1")
 _PAGE = r"\]\(\s*+<?([^()<>#]+\.md)\b"
+ALL = "*"
 _REWRITE = re.compile(r"""["']([^"'\n]+)["']\s*:\s*["']([^"'\n]*)["']""")
 
 
@@ -105,7 +106,8 @@ class Publishing:
     to the only entry of `places`. If the file `contents` exists, the pages are the files that it links to. `rewrites`
     captures the configured path rewrites (`'en/:rest*': ':rest*'`), and `leaves_out` a list of unpublished paths. With
     `locales`, a file `page.fr.md` is a translation if the configuration declares the locale, and a locale may have its
-    own folder. `attributes` is the path of the AsciiDoc attributes in a YAML configuration (`asciidoc.attributes`).
+    own folder. `attributes` are AsciiDoc attributes with the paths of their values in a YAML configuration: the path of
+    ALL leads to several attributes, and an attribute without a path is always set.
     """
 
     configs: str
@@ -128,7 +130,7 @@ class Publishing:
     rewrites: str = ""
     leaves_out: str = ""
     locales: bool = False
-    attributes: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
     liquid: bool = False
 
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
@@ -177,18 +179,28 @@ def _joined(place: str, by_locale: Mapping[str, str]) -> tuple[str, Renames, tup
     return root, tuple((rf"\A{name}", to) for name, to in names), others
 
 
-def _asciidoc_attributes(text: str, path: str) -> tuple[tuple[str, str, str], ...]:
-    """Return the lines that set the attributes at a path of a YAML text, as `around` of SourceFolder."""
+def _asciidoc_attributes(text: str, paths: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
+    """Return the lines that set the attributes of a YAML text, as `around` of SourceFolder."""
     try:
-        values: object = parse_yaml(text)
+        parsed: object = parse_yaml(text)
     except NotParsed:
         return ()
+    found = {name: _value_at(parsed, path) if path else True for name, path in paths.items()}
+    given = found.pop(ALL, None)
+    values = {**found, **(given if isinstance(given, dict) else {})}
+    lines = [f":{name}: {_attribute(value)}\n" for name, value in values.items() if value not in (None, False)]
+    return ((ASCIIDOC.media_type, "".join(lines), ""),)
+
+
+def _value_at(values: object, path: str) -> object:
     for key in path.split("."):
         values = values.get(key) if isinstance(values, dict) else None
-    if not isinstance(values, dict):
-        return ()
-    given = {name: str(value).removesuffix("@") for name, value in values.items() if isinstance(value, str | int)}
-    return ((ASCIIDOC.media_type, "".join(f":{name}: {value}\n" for name, value in given.items()), ""),)
+    return values
+
+
+def _attribute(value: object) -> str:
+    """Return the text of an attribute's value. A value that pages may change ends with "@"."""
+    return "" if value is True else str(value).removesuffix("@")
 
 
 def _left_out(listed: str) -> Iterator[str]:

@@ -133,6 +133,10 @@ def test_links_to_sources_lead_to_their_published_urls(tmp_path: Path) -> None:
          "page.rst", ":orphan:\n\nTitle\n=====\n\nAcme |release|, see site_.\n", "Acme 4.2, see site."),
         ("antora.yml", "name: acme\nasciidoc:\n  attributes: {product: Acme@, major: 4, url: x.org}\n",
          "modules/ROOT/pages/page.adoc", "= Title\n:url: y.org\n\n{product} {major}: {url}.\n", "Acme 4: y.org."),
+        ("antora.yml", "name: acme\nversion: 3.9\nasciidoc:\n  attributes: {least: 1.5, a: true, b: false, c: ~}\n",
+         "modules/ROOT/pages/page.adoc",
+         "= Title\n\nifdef::a,b[{page-component-name} {page-component-version}, {least}{a}]\nifdef::b,c[no]\n",
+         "acme 3.9, 1.5"),
     ],
 )  # fmt: skip
 def test_values_from_the_configuration_are_filled_in(config, settings, name, source, shown, tmp_path: Path) -> None:

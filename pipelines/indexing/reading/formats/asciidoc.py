@@ -1,12 +1,14 @@
 """Converts AsciiDoc to Markdown: blocks, lists, tables and inline markup.
 
-Attributes have the values that the page sets; `ifdef` tests these too. Other files are not read.
+Attributes have the values that the page sets; conditions test these too. A reference without words shows the title of
+its place in the page. Other files are not read.
 """
 
 import operator
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import unescape
 from itertools import dropwhile
 from textwrap import dedent
 
@@ -18,6 +20,12 @@ _LINE = re.compile("|".join(_TABLE["lines"]))
 _CONDITION, _CELL, _CODE, _CALLOUT = (re.compile(_TABLE[name]) for name in ("condition", "cell", "code", "callout"))
 _FENCE = "`" * 8
 _COMMENT = re.compile(r"//(?!/)")
+_REFERENCE, _ENTRY = (re.compile(_TABLE[name]) for name in ("reference", "entry"))
+_NAME = re.compile(r"(?<!\\)\{(?:(counter2?|set):)?([\w-]+)(?::([^{}\n]*))?\}")
+_HEADING_ID = re.compile(r"\[\[([\w:.-]+)(?:,[^\[\]]*)?\]\]$")
+_COMPARE: Mapping[str, Callable[[str | float, str | float], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
 LONGEST_VALUE, DEEPEST, MOST_COLUMNS = 1_000, 20, 100  # limits for attributes, nested blocks, tables
 _ENDS = frozenset(("fence", "style", "id", "more", "mark", "term"))  # end a paragraph without an empty line
 
@@ -26,7 +34,8 @@ def from_asciidoc(text: str) -> str:
     """Return `text` as Markdown."""
     attributes: dict[str, str] = dict(_TABLE["attributes"])
     lines = text.translate({2: None, 3: None}).expandtabs(4).splitlines()
-    return "\n".join(_Blocks(_wanted(lines, attributes), attributes).markdown())
+    titles = _titles(lines) if _REFERENCE.search(text) else {}
+    return "\n".join(_Blocks(_wanted(lines, attributes), attributes, titles).markdown())
 
 
 def slug(title: str) -> str:
@@ -47,17 +56,50 @@ def _wanted(lines: Iterable[str], attributes: dict[str, str]) -> Iterator[str]:
         hides = every(name.lower() in attributes for name in re.split("[,+]", names)) != (kind == "ifdef")
         if kind == "endif":
             del hidden[-1:]
-        elif not inner or kind == "ifeval":
+        elif kind == "ifeval":
+            hidden.append(not _holds(re.sub(_NAME, lambda name: attributes.get(name[2].lower(), ""), inner)))
+        elif not inner:
             hidden.append(hides)
         elif not hides and not any(hidden):
             yield inner
 
 
+def _holds(comparison: str) -> bool:
+    """Return whether a comparison of numbers or of texts is true (`2 > 1`); one that can't be read is."""
+    left, sign, right = [*re.split("(==|!=|<=|>=|<|>)", comparison, maxsplit=1), "", ""][:3]
+    sides = [side.strip(" \"'") for side in (left, right)]
+    numbers = [float(side) for side in sides if re.fullmatch(r"\d{1,20}(?:\.\d{1,20})?", side)]
+    return not sign or _COMPARE[sign](*(numbers if len(numbers) == len(sides) else sides))
+
+
+def _titles(lines: Iterable[str]) -> dict[str, str]:
+    """Return by their ids the titles of sections and blocks, and the labels of places that have one."""
+    titles: dict[str, str] = {}
+    ids, title = list[str](), ""
+    for line in lines:
+        said = _said(line)
+        if own := _id_of(said):
+            ids.append(own)
+        if label := said.get("label") or _named("reftext", said.get("style", "")):
+            titles[own] = label
+        heading, own = _heading_and_id(said.get("heading", ""))
+        title = said.get("title") or heading or title
+        if heading:
+            ids.append(own or slug(re.sub(r"(?<!\w)[*_`#]+|[*_`#]+(?!\w)", "", heading)))
+        if not said.keys() & {"id", "style", "title"}:
+            titles = {**dict.fromkeys(ids if title else (), title.strip()), **titles} if ids else titles
+            ids, title = [], ""
+        titles |= {entry[1]: f"[{entry[2] or entry[1]}]" for entry in _ENTRY.finditer(line)}
+    return titles
+
+
 class _Blocks:
     """Parses the blocks of a page or of a container block; tracks the written lines and the open lists."""
 
-    def __init__(self, lines: Iterable[str], attributes: dict[str, str], depth: int = 0) -> None:
-        self._lines, self._attributes, self._depth = iter(lines), attributes, depth
+    def __init__(
+        self, lines: Iterable[str], attributes: dict[str, str], titles: Mapping[str, str], depth: int = 0
+    ) -> None:
+        self._lines, self._attributes, self._titles, self._depth = iter(lines), attributes, titles, depth
         self._back: deque[str] = deque()  # lines to read again
         self._done: list[str] = []
         self._lists: list[tuple[str, str]] = []  # the marker of each, and the indentation of its text
@@ -81,11 +123,10 @@ class _Blocks:
             self._set(said)
         elif "style" in said or "id" in said:
             style = said.get("style", "")
-            named = re.match(r"[^,.%]*#([\w:-]+)", style)
-            self._id = said.get("id") or (named[1] if named else self._id)
+            self._id = _id_of(said) or self._id
             self._style = f"{self._style},{style}" if self._style and re.match(r"[#.%]|\w+=", style) else style
         elif "title" in said:
-            self._title = self._shown(said["title"])
+            self._title = self._shown(said["title"].strip())
         elif "more" in said:
             self._joined = True
         elif "fence" in said:
@@ -100,8 +141,11 @@ class _Blocks:
     def _set(self, said: dict[str, str]) -> None:
         name = said["attribute"].lower()
         self._attributes.pop(name, None)
+        value = said.get("value", "")
+        while value.endswith((" \\", " +")) and (line := self._next()) is not None:
+            value = value[:-1] + line.strip()
         if not said.keys() & {"off", "unset"}:
-            self._attributes[name] = self._filled(said.get("value", ""))[:LONGEST_VALUE]
+            self._attributes[name] = self._filled(value)[:LONGEST_VALUE]
 
     def _heading(self, said: dict[str, str]) -> None:
         level = len(said["level"])
@@ -112,8 +156,9 @@ class _Blocks:
                 self._set(_said(line))
         signs = "#" * (2 if level == 1 and self._titled else level)  # the title of an included file
         self._titled, self._lists, self._joined = True, [], False
-        own, self._id = f" {{#{self._id}}}" if self._id else "", ""
-        self._put([f"{signs} {self._shown(said['heading'])}{own}"])
+        heading, own = _heading_and_id(said["heading"])
+        own, self._id = own or self._id, ""
+        self._put([f"{signs} {self._shown(heading)}{f' {{#{own}}}' if own else ''}"])
 
     def _item(self, said: dict[str, str]) -> None:
         mark = said.get("colons") or re.sub(r"\w+", "1", said["mark"])
@@ -124,8 +169,9 @@ class _Blocks:
             self._joined, self._lead = True, ""
             self._put([self._shown(said["term"])])
         lead = ":   " if "term" in said else "- " if mark[0] in "*-" else "1. "
+        opened = self._lead if len(self._lead) == len(above) else ""  # of a term whose meaning is this list
         self._lists.append((mark, above + " " * len(lead)))
-        self._lead, self._joined, self._style = above + lead, True, ""
+        self._lead, self._joined, self._style = (opened or above) + lead, True, ""
         if text := said.get("item") or said.get("meaning"):
             self._paragraph(re.sub(r"^\[\*\](?= )", "[x]", text), "")
 
@@ -139,15 +185,26 @@ class _Blocks:
             lines += [line] if is_code or "silent" not in _said(line) else []
         if is_code:
             self._code(lines, style, "")
-        else:
-            self._put(self._shown("\n".join(map(str.strip, lines))).split("\n"), style)
+            return
+        breaks = _kind(style) == "verse" or "%hardbreaks" in style
+        end = "\\\n" if breaks else "\n"
+        self._put(end.join(self._shown("\n".join(map(str.strip, lines))).split("\n")).split("\n"), style)
+        self._attribute(style)
+
+    def _attribute(self, style: str) -> None:
+        """Put the author and the source of a quotation below it (`[quote,Author,Source]`)."""
+        words = [word.strip(' "') for word in style.split(",")[1:3] if "=" not in word]
+        if _kind(style) in ("quote", "verse") and any(words):
+            self._put([f"— {self._shown(', '.join(filter(None, words)))}"])
 
     def _fenced(self, fence: str, info: str) -> None:
         style, lines = self._style, list[str]()
         while (line := self._next()) is not None and line.rstrip() != fence:
             lines.append(line)
-        if (fence[0] in "-.`" and fence != "--") or _kind(style) in _NAMES["code"] - {"verse"}:
+        if (fence[0] in "-.`" and fence != "--") or _kind(style) in _NAMES["code"]:
             self._code(lines, style, info)
+        elif _kind(style) == "verse":
+            self._paragraph("\n".join(lines), style)
         elif fence[0] in "|!,:":
             delimiter = _delimiter(fence, style)
             rows = rows_of_values(filter(str.strip, lines), delimiter) if delimiter else ()
@@ -155,15 +212,20 @@ class _Blocks:
         elif fence[0] == "+":
             self._put([line or "<!-- -->" for line in lines])
         elif fence[0] != "/":
-            inner = _Blocks(lines, self._attributes, self._depth + 1)
-            shown = inner.markdown() if self._depth < DEEPEST else lines
-            self._put(list(dropwhile(operator.not_, shown)), style)
+            self._put(list(dropwhile(operator.not_, self._inner(lines) if self._depth < DEEPEST else lines)), style)
+            self._attribute(style)
+
+    def _inner(self, lines: Iterable[str]) -> list[str]:
+        return _Blocks(lines, self._attributes, self._titles, self._depth + 1).markdown()
 
     def _code(self, lines: list[str], style: str, info: str) -> None:
         words = [word.strip() for word in style.split(",")]
         language = info or (words[1] if len(words) > 1 and "=" not in words[1] else "")
         text = dedent(re.sub(r"(?m)^\\(?=\w+::)", "", _CALLOUT.sub("", "\n".join(lines))))
-        text = self._filled(text) if re.search(r"subs=[^\]]{0,200}(?:attributes|normal)", style) else text
+        subs = _named("subs", style)
+        text = self._filled(text) if re.search("attributes|normal", subs) else text
+        for sign in _TABLE["quotes"] if re.search("quotes|normal", subs) else ():
+            text = re.sub(sign, r"\1", text)
         self._put([f"{_FENCE}{language}", *text.split("\n"), _FENCE])
 
     def _table(self, lines: list[str], style: str) -> None:
@@ -173,12 +235,13 @@ class _Blocks:
         if not marks:  # for example, comma-separated values
             self._code(lines, "", "")
             return
-        columns = _columns(style) or [""] * min(len(_CELL.findall(first)), MOST_COLUMNS) or [""]
+        count = sum(int(mark["times"] or 1) for mark in _CELL.finditer(first))
+        columns = _columns(style) or [""] * min(count, MOST_COLUMNS) or [""]
         ends = [*(mark.start() for mark in marks[1:]), len(text)]
-        cells = [
-            self._cell(text[mark.end() : end], mark["kind"] or columns[place % len(columns)])
-            for place, (mark, end) in enumerate(zip(marks, ends, strict=True))
-        ]
+        cells: list[list[str]] = []
+        for mark, end in zip(marks, ends, strict=True):
+            cell = self._cell(text[mark.end() : end], mark["kind"] or columns[len(cells) % len(columns)])
+            cells += [cell] * min(int(mark["times"] or 1), MOST_COLUMNS)
         rows = [cells[place : place + len(columns)] for place in range(0, len(cells), len(columns))]
         headed = bool(re.search("(?<!no)header", style)) or rest.startswith("\n")
         self._put(_as_html(rows, headed) if any(len(cell) > 1 for cell in cells) else _as_markdown(rows, headed))
@@ -186,8 +249,7 @@ class _Blocks:
     def _cell(self, text: str, kind: str) -> list[str]:
         """Return the lines of a cell as Markdown; a paragraph is one line."""
         if kind == "a" and self._depth < DEEPEST:
-            blocks = _Blocks(dedent(text).strip().split("\n"), self._attributes, self._depth + 1).markdown()
-            shown = list(dropwhile(operator.not_, blocks))
+            shown = list(dropwhile(operator.not_, self._inner(dedent(text).strip().split("\n"))))
             if "" in shown or (shown[:1] and shown[0].startswith(_FENCE)):
                 return shown
         return [" ".join(self._shown(text).split())]
@@ -207,19 +269,32 @@ class _Blocks:
         self._style = self._title = self._id = ""
 
     def _filled(self, text: str) -> str:
-        return re.sub(r"(?<!\\)\{([\w-]+)\}", lambda name: self._attributes.get(name[1].lower(), name[0]), text)
+        return _NAME.sub(self._value, text)
+
+    def _value(self, found: re.Match[str]) -> str:
+        """Return the text of `{name}`, `{counter:name}` or `{set:name:value}`."""
+        kind, name, value = found[1], found[2].lower(), (found[3] or "")[:LONGEST_VALUE]
+        if not kind:
+            return found[0] if found[3] is not None else self._attributes.get(name, found[0])
+        before = self._attributes.get(name, "")
+        counted = str(int(before) + 1) if before.isdecimal() else value or "1"
+        self._attributes[name] = value if kind == "set" else counted
+        return counted if kind == "counter" else ""
 
     def _shown(self, text: str) -> str:
         """Return a string with Markdown markup. Code and passthrough content are set aside during the conversion."""
         kept: list[str] = []
 
         def keep(code: re.Match[str]) -> str:
-            sign = "``" if "`" in (code[3] or "") else "`"
-            shown = code[3] or code[6]
-            kept.append(f"{sign}{shown}{sign}" if shown else code[4] or code[5] or "")
+            sign, shown = "``" if "`" in (code["code"] or "") else "`", code["code"] or code["formula"]
+            if code["code"] and not code["plus"]:
+                shown = unescape(code["code"]).replace("\\{", "{")
+            literal = re.sub(r"([\\`*_\[\]<&])", r"\\\1", code["literal"] or code["escaped"] or "")
+            kept.append(f"{sign}{shown}{sign}" if shown else literal or code["raw"] or code["passed"] or "")
             return f"\x02{len(kept) - 1}\x03"
 
         text = _CODE.sub(keep, self._filled(text))
+        text = _REFERENCE.sub(lambda place: self._titles.get(place[1] or place[2], place[0]), text)
         for form, by in _TABLE["forms"]:
             text = re.sub(form, by, text, flags=re.MULTILINE)
         return re.sub("\x02(\\d+)\x03", lambda place: kept[int(place[1])], text)
@@ -229,6 +304,24 @@ def _said(line: str) -> dict[str, str]:
     """Return the parts of a line by the names of the groups of _LINE."""
     match = _LINE.match(line)
     return {name: value for name, value in match.groupdict().items() if value} if match else {}
+
+
+def _id_of(said: Mapping[str, str]) -> str:
+    """Return the id that a line above a block sets: `[[id]]`, `[#id]`, `[style#id]`; "" for another line."""
+    named = re.match(r"[^,.%]*#([\w:-]+)", said.get("style", ""))
+    return said.get("id") or (named[1] if named else "")
+
+
+def _heading_and_id(heading: str) -> tuple[str, str]:
+    """Return a heading without the id that it sets (`Words [[id]]`), and the id."""
+    found = _HEADING_ID.search(heading)
+    return (heading[: found.start()].rstrip(), found[1]) if found else (heading, "")
+
+
+def _named(name: str, style: str) -> str:
+    """Return the value of a named attribute in a style."""
+    found = re.search(rf"(?<![\w-]){name}=(?:\"([^\"]*)\"|([^,\]]*))", style)
+    return (found[1] or found[2] or "").strip() if found else ""
 
 
 def _delimiter(fence: str, style: str) -> str:
