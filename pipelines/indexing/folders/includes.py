@@ -112,6 +112,8 @@ class Includes:
             return ""
         entry, suffix = format_of_name(path), PurePosixPath(path).suffix[1:].lower()
         text = dedent("\n".join(_choose(text.splitlines(), colon + part or said.get("rest", "")))).strip("\n")
+        if deeper := _option("deeper", said.get("rest", "")):
+            text = re.sub(r"^=+(?=[ ]\S)", lambda level: level[0] + "=" * int(deeper), text, flags=re.MULTILINE)
         # the block around it defines its type
         is_listed = format_of_name(files[0]) is ASCIIDOC and entry is not ASCIIDOC
         if in_code or is_listed or path in files or len(files) > DEPTH or not text.strip():
@@ -211,6 +213,8 @@ def _places(text: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
 
 def _choose(lines: Sequence[str], said: str) -> list[str]:
     """Return the lines of the selected part, without the marks of parts."""
+    if tags := _option("tags", said):
+        return list(_tagged(lines, re.split("[;,]", tags)))
     begins, ends = ([_option(name, said)] for name in ("after", "before"))
     if section := _option("section", said):
         begins, ends = ([mark.format(section) for mark in _TABLE[name]] for name in ("begins", "ends"))
@@ -220,6 +224,21 @@ def _choose(lines: Sequence[str], said: str) -> list[str]:
     if numbers := _option("lines", said).translate(_IN_NUMBERS).replace("..", "-"):
         chosen = [line for part in numbers.split(",")[:MOST_PARTS] for line in lines[_range(part)]]
     return [line for line in chosen if not re.search(_TABLE["marks"], line)]
+
+
+def _tagged(lines: Iterable[str], names: Sequence[str]) -> Iterator[str]:
+    """Yield the lines within the named tags of AsciiDoc: `a`, `*` for any, `**` for all lines, `!a` for all others."""
+    without = {name[1:] for name in names if name.startswith("!")}
+    all_lines = "**" in names or len(without) == len(names)
+    tags: list[str] = []
+    for line in lines:
+        mark = re.search(r"\b(tag|end)::([\w-]+)\[\]", line)
+        if mark and mark[1] == "tag":
+            tags.append(mark[2])
+        elif mark:
+            tags = [tag for tag in tags if tag != mark[2]]
+        elif (all_lines or not {*tags, "*"[: len(tags)]}.isdisjoint(names)) and without.isdisjoint(tags):
+            yield line
 
 
 def _option(name: str, said: str) -> str:

@@ -222,3 +222,22 @@ def test_asciidoc_includes_text_verbatim(repository):
     )
     page = "docs/en/modules/ROOT/pages/sub/p.adoc"
     assert filled(repository, text, page) == "Two.\n\n----\nimport app\n----\n\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("tags=a;c", "1\n3\n4"),
+        ('tags="a,c"', "1\n3\n4"),
+        ("tags=!b", "0\n1\n4\n5\n== Title"),
+        ("tag=**;!b", "0\n1\n4\n5\n== Title"),
+        ("tag=*", "1\n2\n3\n4\n== Title"),
+        ("leveloffset=+2,tag=d", "==== Title"),
+        ("tag=gone", ""),
+    ],
+)
+def test_asciidoc_include_chooses_tags_and_levels(said, shown, repository):
+    lines = ["0", "// tag::a[]", "1", "// end::a[]", "// tag::b[]", "2", "// tag::c[]", "3", "// end::b[]", "4"]
+    lines += ["// end::c[]", "5", "// tag::d[]", "== Title", "// end::d[]"]
+    (repository / "docs" / "a.adoc").write_text("\n".join(lines))
+    assert filled(repository, f"include::a.adoc[{said}]\n", "docs/en/guide/page.adoc") == f"{shown}\n"
