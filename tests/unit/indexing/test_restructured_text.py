@@ -249,3 +249,16 @@ def test_deeply_nested_blocks_are_read_as_text(nested: str):
     document = read(f"Title\n=====\n\nBefore.\n\n{nested}\nAfter.\n\nNext\n====\n\nMore.\n")
     assert anchors(document) == ["title", "next"]
     assert [text in words(document) for text in ("Before.", "the end", "After.", "More.")] == [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a |br| b\n\n.. |br| raw:: html\n\n   <br>", "a b"),
+        ("|x|\n\n.. |x| replace:: a |y| b |br| c", "a |y| b |br| c"),
+        ("See |x|.\n\n.. |x| own-directive:: the words", "See the words."),
+        ("Version |version| of |today|.", "Version of ."),
+    ],
+)
+def test_substitution_that_can_not_be_filled_in_keeps_its_page(text, shown):
+    assert " ".join(words(read(text)).split()) == shown

@@ -52,6 +52,8 @@ MOST_NESTED = 30
 
 # A reference without a role: `~module.name` shows the last part, `words <name>` the words.
 _SHORTENED = re.compile(r"~!?(?:[\w.]*\.)?(\w+(?:\(\))?)|([^<>]*[^<>\s])\s+<[^<>\s]+>")
+# Names that Sphinx fills in from its configuration. Only some folders show their values.
+_FILLED_BY_SPHINX = frozenset(("version", "release", "today"))
 # Sphinx's own pages, by their labels.
 _OWN_PAGES = {"genindex": "Index", "modindex": "Module Index", "search": "Search Page"}
 
@@ -99,9 +101,19 @@ def _parse(text: str) -> nodes.document:
     document = new_document("page", settings)
     with understand_all(), _bound_nesting():
         Parser().parse(text, document)
+    _fill_undefined(document)
     document.transformer.populate_from_components((Reader(), Parser()))
     document.transformer.apply_transforms()
     return document
+
+
+def _fill_undefined(document: nodes.document) -> None:
+    """Show a substitution that the page does not define as written; docutils may fail on one within another."""
+    for reference in list(document.findall(nodes.substitution_reference)):
+        name = nodes.fully_normalize_name(reference["refname"])
+        if name not in document.substitution_names:
+            shown = "" if name in _FILLED_BY_SPHINX else f"|{reference.astext()}|"
+            reference.parent.replace(reference, nodes.Text(shown))
 
 
 class _ShallowStateMachine(NestedStateMachine):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives, roles
+from docutils.parsers.rst.states import SubstitutionDef
 from docutils.utils import unescape
 
 from pipelines.indexing.reading.formats.sphinx_markup import (
@@ -49,6 +50,8 @@ class AnyDirective(Directive):
     def run(self) -> list[nodes.Node]:
         name, argument = self.name.lower(), "".join(self.arguments).strip()
         kind = directive_kind(name, argument)
+        if isinstance(self.state, SubstitutionDef):  # it must not be empty: `.. |br| raw:: html`
+            return [nodes.Text(" " if kind == "silent" else argument or " ".join(self.content))]
         if kind == "silent":
             return self._paragraph(self.options.get("synopsis", ""))
         if kind == "code":
