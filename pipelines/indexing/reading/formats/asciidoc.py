@@ -87,7 +87,8 @@ def _titles(lines: Iterable[str]) -> dict[str, str]:
         if heading:
             ids.append(own or slug(re.sub(r"(?<!\w)[*_`#]+|[*_`#]+(?!\w)", "", heading)))
         if not said.keys() & {"id", "style", "title"}:
-            titles = {**dict.fromkeys(ids if title else (), title.strip()), **titles} if ids else titles
+            for own in ids if title else ():
+                titles.setdefault(own, title.strip())
             ids, title = [], ""
         titles |= {entry[1]: f"[{entry[2] or entry[1]}]" for entry in _ENTRY.finditer(line)}
     return titles
