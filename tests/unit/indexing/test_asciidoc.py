@@ -65,14 +65,20 @@ def test_title_may_set_its_id_and_other_titles_stay():
         # A list as the meaning of a term.
         ("A::\n* b\n* c\nD::\n. e\n\nAfter.", "A:\n\n- b\n- c\n\nD:\n\n1. e\n\nAfter."),
         # References without words have the title of their place.
-        ("<<s>>, xref:#s[], <<pp>>.\n\n[[s,The *S*]]\nIt is b.\n\n* [[[pp,1]]] c", "The S, The S, [1].\n\nIt is b.\n\n- [1] c"),
+        (
+            "<<s>>, xref:#s[], <<pp>>.\n\n[[s,The *S*]]\nIt is b.\n\n* [[[pp,1]]] c",
+            "The S, The S, [1].\n\nIt is b.\n\n- [1] c",
+        ),
         (".T `x` \n[#s]\n----\nb\n----\n\nSee{empty}xref:#s[].", "b\n\nSeeT x."),
         # Attributes: over several lines, counted, set in a line.
         (":a: b \\\n  c\n\n{a}{set:d:e} {d} {counter:f}{counter:f}{counter2:f} {f}", "b c e 12 3"),
         ('ifeval::[2 > 10]\nno\nendif::[]\nifeval::["{a}" != "b"]\nc\nendif::[]', "c"),
         ("ifdef::backend-html5[]\na\nendif::[]\nifdef::env-github[b]", "a"),
         # Signs that are written as text.
-        ("`a &lt; b` `/\\{c}` \\<<d>> \\https://e.org[f] -> (C) g__h__i ^j^k", "a < b /{c} <<d>> https://e.org[f] → © ghi jk"),
+        (
+            "`a &lt; b` `/\\{c}` \\<<d>> \\https://e.org[f] -> (C) g__h__i ^j^k",
+            "a < b /{c} <<d>> https://e.org[f] → © ghi jk",
+        ),
         ("a footnote:b[c], dfootnote:b[]", "a (c), d"),
         ('[subs="+quotes"]\n----\n$ *a* _b_ c_d_e f*g\n----', "$ a b c_d_e f*g"),
         ("[quote,A. L.,Book]\nWords.\n\n[verse,B]\n____\na\n  b\n____", "Words.\n\n— A. L., Book\n\na\nb\n\n— B"),

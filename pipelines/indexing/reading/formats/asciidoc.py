@@ -20,6 +20,7 @@ _LINE = re.compile("|".join(_TABLE["lines"]))
 _CONDITION, _CELL, _CODE, _CALLOUT = (re.compile(_TABLE[name]) for name in ("condition", "cell", "code", "callout"))
 _FENCE = "`" * 8
 _COMMENT = re.compile(r"//(?!/)")
+_FORMS = [(re.compile(form, re.MULTILINE), by) for form, by in _TABLE["forms"]]
 _REFERENCE, _ENTRY = (re.compile(_TABLE[name]) for name in ("reference", "entry"))
 _NAME = re.compile(r"(?<!\\)\{(?:(counter2?|set):)?([\w-]+)(?::([^{}\n]*))?\}")
 _HEADING_ID = re.compile(r"\[\[([\w:.-]+)(?:,[^\[\]]*)?\]\]$")
@@ -296,8 +297,8 @@ class _Blocks:
 
         text = _CODE.sub(keep, self._filled(text))
         text = _REFERENCE.sub(lambda place: self._titles.get(place[1] or place[2], place[0]), text)
-        for form, by in _TABLE["forms"]:
-            text = re.sub(form, by, text, flags=re.MULTILINE)
+        for form, by in _FORMS:
+            text = form.sub(by, text)
         return re.sub("\x02(\\d+)\x03", lambda place: kept[int(place[1])], text)
 
 
