@@ -15,6 +15,7 @@ from docutils.utils import unescape
 from pipelines.indexing.reading.formats.sphinx_markup import (
     OWN_DIRECTIVES,
     SERIES,
+    DirectiveKind,
     box_title,
     change_note,
     directive_kind,
@@ -52,6 +53,9 @@ class AnyDirective(Directive):
         kind = directive_kind(name, argument)
         if isinstance(self.state, SubstitutionDef):  # it must not be empty: `.. |br| raw:: html`
             return [nodes.Text(" " if kind == "silent" else argument or " ".join(self.content))]
+        return self._shown(name, kind, argument)
+
+    def _shown(self, name: str, kind: DirectiveKind, argument: str) -> list[nodes.Node]:
         if kind == "silent":
             return self._paragraph(self.options.get("synopsis", ""))
         if kind == "code":
