@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -24,6 +25,7 @@ _REPEATED, _MOST = 3, 0.5  # repeated small sections with one heading: least num
 _TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below h1 to h6, for sections that begin at a named anchor in the text
 _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 _SIGNATURE = re.compile(r"(?:[^\s(]+\s+){0,3}[^\s(]*(?:\w\(|\s=\s|::)")  # a heading that declares a name
+_FIELD = re.compile(r"(?:public|private|protected|static|final|abstract|readonly|const)\s+\S")  # a declared field
 _NAME = re.compile(r"[^=({]{1,100}+(?:\([^()]*+\))?")  # the part of such a heading that names it
 _LONG_HEADING = 120  # characters; longer declarations are text below their name
 _REMAINDER = 0.1  # of an index's size: text for its description and usage notes
@@ -47,6 +49,7 @@ class SectionFrame:
     heading: str = ""
     level: int = 0
     container: bool = True
+    is_entry: bool = False
     filled: bool = False
     is_source: bool = False  # it has content other than lists of links to other pages
     boxes: list[Box] = field(default_factory=lambda: [Box()])  # the open boxes; the first contains the whole section
@@ -129,6 +132,7 @@ class SectionBuilder:
         an index has no sections.
         """
         self._join_repeated()
+        self._keep_names()
         self._keep_signatures()
         owners: dict[str, SectionFrame] = {}
         for frame in self._frames:  # a link leads to the first section with its id
@@ -155,6 +159,23 @@ class SectionBuilder:
                 parent.take(frame)
             elif frame.filled:
                 followed.update(frame.path()[:-1])
+
+    def _keep_names(self) -> None:
+        """Keep the names that have no text: entries and rows of fields become text of the section around them.
+
+        Constants and fields are often declared without a description. Signatures get sections of their own.
+        """
+        parents = {frame.parent for frame in self._frames}
+
+        def kind(frame: SectionFrame) -> tuple[SectionFrame, int, bool] | None:
+            is_name = frame.heading and not (frame.filled or frame in parents or _SIGNATURE.match(frame.heading))
+            return (frame.parent, frame.level, frame.is_entry) if is_name and frame.parent else None
+
+        for found, frames in groupby(self._frames, kind):
+            named = list(frames)
+            if found is not None and (named[0].is_entry or any(_FIELD.match(one.heading) for one in named)):
+                found[0].content.extend(Paragraph((Span(one.heading),)) for one in named)
+                found[0].filled = found[0].is_source = True
 
     def _keep_signatures(self) -> None:
         """Keep the signatures that are headings without text: consecutive ones as text of the last one's section."""
@@ -264,6 +285,7 @@ class SectionBuilder:
                 yield True
             else:
                 with self._section(anchors, heading):
+                    self._innermost.is_entry = True
                     yield True
             return
         shown = [self._absolute(term) for term in terms if term]

@@ -89,7 +89,7 @@ class Layout:
         kept: list[Node] = []
         changed = False
         for node in nodes:
-            if not _is_open(node):
+            if not _is_open(node) or (longest is not None and isinstance(node, Definitions)):
                 is_line = self._is_line(node, longest)
                 changed |= is_line
                 kept += [] if is_line else [node]
@@ -103,6 +103,8 @@ class Layout:
         if isinstance(node, Code):
             return False
         text = _text_of(node)
+        if isinstance(node, Definitions):
+            return text in self.lines and _is_linked(node)
         return text in self.lines and (longest is None or len(text) <= longest or _is_linked(node))
 
     def _without_titles(self, section: Section) -> Section:

@@ -105,3 +105,18 @@ def test_long_declaration_in_a_heading_is_text_below_its_name():
         first = read_html(f"<h1>Types</h1><h4 id='a'>{declared}</h4>{after}").sections[0]
         assert (first.headings[-1], first.anchor) == ("option()", "a")
         assert text_of(first).startswith("option() = {flag_0, boolean()} | {flag_1, ")
+
+
+def test_names_without_text_stay_in_the_section_around_them():
+    entries = "<dl><dt id='A'>ARROW</dt><dd></dd><dt id='B'>BOX</dt><dd></dd></dl>"
+    fields = "<h4>static final Class[] ARGS</h4><h4>Class klass</h4>"
+    assert found_in(f"<h1>M</h1><h2 id='c'>Constants</h2>{entries}<h2 id='f'>Fields</h2>{fields}") == [
+        (("c",), ("M", "Constants"), "ARROW\n\nBOX"),
+        (("f",), ("M", "Fields"), "static final Class[] ARGS:\n\nClass klass:"),
+    ]
+
+
+def test_headings_whose_links_were_left_out_stay_empty():
+    assert [
+        text for _, _, text in found_in("<h1>M</h1><p>Words.</p><h2>Methods inherited from A</h2><h2>See</h2>")
+    ] == ["Words."]

@@ -23,6 +23,10 @@ CONTENTS = {
     "a table": f"<table>{''.join(f'<tr><td>4.{n}</td><td>{link}</td></tr>' for n, link in enumerate(LINKS))}</table>",
     "boxes": f"<div>{''.join(f'<div>{link}</div>' for link in LINKS)}</div>",
     "groups with names": f"<ul>{GROUPS}</ul>",
+    "three parts": f"<ul>{''.join(f'<li>{link}</li>' for link in LINKS[:3])}</ul>",
+    "two parts below a label": f"<p>On this page</p><ul><li>{LINKS[0]}</li><li>{LINKS[1]}</li></ul>",
+    "one part in a box with its label": f"<div><p>Contents</p><ul><li>{LINKS[0]}</li></ul></div>",
+    "a line": f"<p>{' | '.join(LINKS)}</p>",
     "links to the page by its name": f"<ul>{ITEMS}</ul>".replace('"#', '"page.html#'),
 }
 
@@ -68,6 +72,7 @@ TOOL = '<a href="src/%s.html#L1">%s</a>'
         f"<p>It counts words. [{TOOL % ('a', 'src')}]</p>",
         f"<p>It counts words.</p><p>{TOOL % ('a', 'View Source')}</p>",
         f"<p>It counts words.</p><div>{TOOL % ('a', 'Source')} | {TOOL % ('b', 'Edit this page')}</div>",
+        f"<div>It counts words. {TOOL % ('a', '(source)')} <a href='#x'>¶</a></div>",
     ],
 )
 def test_source_links_are_removed(html):
@@ -107,3 +112,68 @@ def test_sentences_and_code_on_most_pages_stay_below_a_heading():
     assert {tuple(block.kind for block in blocks_of(layout.strip(page).sections[0])) for page in pages} == {
         ("prose", "code")
     }
+
+
+JUMPS = ["<a href='#top'>Back to top</a>", "<a href='#'>[top]</a>", "[<a href='#'>top</a>]", "<a href='#mark'>↩</a>"]
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_links_back_to_the_top_or_to_a_mark_are_removed(jump):
+    assert text(f"<main><h1>Pairs</h1><p>It counts. {jump}</p></main>") == "It counts."
+    assert text(f"<main><h1>Pairs</h1><p>It counts.</p><p>{jump}</p></main>") == "It counts."
+
+
+def test_link_to_the_top_is_not_part_of_a_heading():
+    page = read_html(
+        "<main><h1>Pairs</h1><h2 id='a'>Cons <a href='#a'>¶</a> <a href='#top'>↑</a></h2><p>It counts.</p>"
+    )
+    assert page.sections[0].headings == ("Pairs", "Cons")
+
+
+def test_link_to_skip_the_menu_is_removed():
+    assert text("<body><a href='#c'>Skip to content</a><h1 id='c'>Pairs</h1><p>It counts.</p></body>") == "It counts."
+
+
+def test_name_that_looks_like_a_jump_stays():
+    html = "<p>Run <a href='#top'>top</a> to see it.</p><ul><li><a href='#take'>↑</a> Take</li></ul>"
+    assert text(f"<main><h1>Pairs</h1>{html}</main>") == "Run top to see it.\n\n- ↑ Take"
+
+
+PAGERS = [
+    "<ul><li><a accesskey='p' href='a.html'>Prev 1. Intro</a></li><li><a href='i.html'>Home</a></li></ul>",
+    "<div><a rel='prev' href='a.html'>Intro</a> | <a rel='next' href='b.html'>Cars</a></div>",
+]
+
+
+@pytest.mark.parametrize("pager", PAGERS)
+def test_marked_links_to_the_next_page_are_removed(pager):
+    assert text(f"<body>{pager}<h1>Pairs</h1><p>It counts.</p>{pager}</body>") == "It counts."
+    kept = text("<body><h1>Pairs</h1><p>It counts. See the <a rel='next' href='b.html'>next part</a> too.</p></body>")
+    assert kept == "It counts. See the next part too."
+
+
+BOOK = "<h1>Pairs</h1><p>It counts the pairs of words in the text, one after another.</p>{}<p>It also adds them.</p>"
+REMARK = "In practice, few people count the pairs. Most of them are content with a guess, which is often good enough."
+
+
+def test_sidebar_in_the_text_of_a_book_is_kept_but_not_a_menu():
+    assert REMARK in text(f"<body>{BOOK.format(f'<div class=sidebar><p><b>Tip</b></p><p>{REMARK}</p></div>')}</body>")
+    menu = "<div class='sidebar'><ul><li><a href='a.html'>Intro</a></li><li><a href='b.html'>Cars</a></li></ul></div>"
+    assert "Cars" not in text(f"<body>{BOOK.format(menu)}</body>")
+    column = f"<div class='col'>{BOOK.format('')}</div><div class='sidebar'><p>{REMARK}</p></div>"
+    assert REMARK not in text(f"<body>{column}</body>")
+
+
+def test_menus_are_known_by_the_end_of_their_class_names():
+    menu = "<div class='wiki-navbox'><a href='a.html'>Intro</a>, <a href='b.html'>Cars</a> (old)</div>"
+    assert text(f"<main><h1>Pairs</h1>{menu}<p>It counts.</p></main>") == "It counts."
+    example = (
+        "<div class='example-navbar'><p>It shows how to set up a menu, with its <a href='x.html'>links</a>.</p></div>"
+    )
+    assert "how to set up" in text(f"<main><h1>Pairs</h1>{example}<p>It counts.</p></main>")
+
+
+def test_class_names_in_capitals_are_read_like_others():
+    head = '<DIV CLASS="NAVHEADER"><TABLE><TR><TH>Manual</TH></TR><TR><TD><A HREF="a">Prev</A></TD></TR></TABLE></DIV>'
+    page = f'<BODY>{head}<DIV CLASS="SECT1"><H1><A NAME="X">Pairs</A></H1><P>It counts.</P></DIV></BODY>'
+    assert text(page) == "It counts."

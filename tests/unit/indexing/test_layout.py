@@ -128,3 +128,12 @@ def test_report_shows_on_how_many_pages_each_line_appears():
     del stored["counts"]  # as the previous version stored it
     assert "(on " not in describe_layouts({"http://acme.test": stored})[0]
     assert Layouts.from_json({"http://acme.test": stored}).digest == layouts.digest
+
+
+def test_options_that_all_commands_share_are_not_layout():
+    options = "<dl><dt>--help</dt><dd>Print a summary</dd></dl>"
+    documents = [
+        page(n, f"<h2>Name</h2><p>Command {n} counts.</p><h2>Options</h2>{options}<h2>Notes</h2><p>Words {n}.</p>")
+        for n in range(20)
+    ]
+    assert all("Print a summary" in texts(learn_layout(documents).strip(document)) for document in documents)

@@ -177,3 +177,70 @@ def test_xhtml_keeps_its_cdata_and_empty_elements():
     )
     read = read_page(Page("https://x.org/p.xhtml", page.encode(), "application/xhtml+xml"))
     assert text_of(*read.sections) == '<a b="1"/>\nOne.\n\nTwo.\n\nThree.'
+
+
+def test_elements_that_the_styles_of_the_page_hide_are_removed():
+    styles = "/* ads */ .ad, #log { color: red; display: none } @media print { .seen { display: none } }"
+    body = f"<p>Seen words.</p><p class='seen'>More words.</p><div class='ad'>{HIDDEN}</div><p id='log'>{HIDDEN}</p>"
+    assert text(f"<style>{styles}</style>{body}") == "Seen words.\n\nMore words."
+
+
+def test_hidden_elements_that_a_script_names_are_kept():
+    opener = "<style>.tabcontent {display: none}</style><button onclick=\"show('lon')\">London</button>"
+    assert HIDDEN in text(f"<p>Seen words.</p>{opener}<div id='lon' class='tabcontent'><p>{HIDDEN}</p></div>")
+
+
+def test_hidden_notes_that_pointing_at_them_shows_are_kept():
+    styles = "<style>.note {display: none} .mark:hover .note {display: block}</style>"
+    assert HIDDEN in text(f"{styles}<p>Seen words.<span class='mark'>*<span class='note'>{HIDDEN}</span></span></p>")
+
+
+def test_hidden_help_longer_than_a_short_page_is_not_the_page():
+    assert text(f"<div style='display:none'><p>{HIDDEN * 40}</p></div><p>{'Seen words. ' * 5}</p>").startswith("Seen")
+
+
+@pytest.mark.parametrize(
+    ("formula", "shown"),
+    [
+        ("<mi>r</mi><msup><mi>r</mi><mn>2</mn></msup>", "rr^2"),
+        ("<mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mn>2</mn></mfrac>", "(a+b)/2"),
+        ("<msqrt><mi>x</mi><mo>+</mo><mn>1</mn></msqrt>", "√(x+1)"),
+        ("<mroot><mi>x</mi><mn>3</mn></mroot>", "x^(1/3)"),
+        ("<msubsup><mi>x</mi><mi>i</mi><mn>2</mn></msubsup>", "x_i^2"),
+        ("<munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>1</mn></mrow><mi>n</mi></munderover><mi>i</mi>",
+         "∑_(i=1)^n i"),
+        ("<mover><mi>x</mi><mo>¯</mo></mover>", "x"),
+        ("<mtable><mtr><mtd>1</mtd><mtd>0</mtd></mtr><mtr><mtd>2</mtd></mtr></mtable>", "[1, 0; 2]"),
+        ("<mfenced><mi>a</mi><mi>b</mi></mfenced>", "(a, b)"),
+        ("<semantics><mi>y</mi><annotation encoding='x'>why</annotation></semantics>", "y"),
+    ],
+)  # fmt: skip
+def test_formula_without_tex_keeps_its_fractions_and_exponents(formula, shown):
+    assert text(f"<p>So <math>{formula}</math> is.</p>") == f"So {shown} is."
+
+
+def test_quoted_words_have_quotation_marks():
+    assert text("<p>He said <q>hello <b>there</b></q> twice.</p>") == "He said “hello there” twice."
+
+
+def test_lines_of_code_in_boxes_are_a_listing():
+    (section,) = read_html("<main><h1>T</h1><div><code><div>a = 1</div><div>b = 2</div></code></div></main>").sections
+    assert [block.text for block in section.content] == ["a = 1\nb = 2"]
+
+
+def test_button_within_a_sentence_is_a_word_of_it():
+    assert text("<p>Click <button>Save</button> to store it.</p>") == "Click Save to store it."
+    assert text("<p>Install it. <button>Copy</button></p>") == "Install it."
+
+
+def test_element_with_the_role_of_a_heading_is_one():
+    (section,) = read_html("<main><div role='heading' aria-level='2' id='r'>Run</div><p>Words.</p></main>").sections
+    assert (section.headings, section.anchor) == (("Run",), "r")
+
+
+def test_table_around_a_page_is_not_read_across():
+    menu = "<td><a href='a.html'>Home</a><br><a href='b.html'>News</a></td>"
+    page = f"<table><tr>{menu}<td><h1>Acme</h1><p>It runs.</p><h2><a name='i'>Install</a></h2><p>Run it.</p></td></tr>"
+    sections = read_html(f"<body>{page}</table></body>").sections
+    assert [part.headings for part in sections][-2:] == [("Acme",), ("Acme", "Install")]
+    assert sections[-1].anchor == "i"

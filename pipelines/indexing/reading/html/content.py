@@ -13,7 +13,8 @@ from lxml.etree import _Element as Element
 from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import BOXES, GENERATORS, NOISE
 from pipelines.indexing.reading.html.elements import HEADINGS
-from pipelines.indexing.reading.html.frames import contents_of, drop_tools, menus_of
+from pipelines.indexing.reading.html.frames import contents_of, drop_pagers, drop_tools, linked_share, menus_of
+from pipelines.indexing.reading.html.inline import IN_PARAGRAPH, is_inline
 from pipelines.indexing.reading.html.mend import mend_code_tables, mend_entries, mend_grids, mend_headings
 from pipelines.indexing.reading.html.page_kind import FRAME_SIZE, prose_size
 from pipelines.indexing.reading.html.shown import drop, show, show_controls
@@ -33,6 +34,11 @@ _KATEX = "katex-html"
 _PHRASES = read_phrases(__name__)
 _LAST, _LAST_PARTS = 40, 12  # last elements to check for endings, and the most elements inside an ending
 _ARTICLES = "article"
+# A sidebar is a remark if most of it is prose, next to a paragraph; a line of characters is not a logo or a slogan.
+_REMARK_SHARE, _LEAST_PROSE = 0.6, 40
+_MENU = 0.3  # share of linked letters in a box with one of these endings
+_MENUS = ("-navbar", "-navbox", "-breadcrumb", "-breadcrumbs")  # ends of class names of menus
+_TEXTS = ("p", "ul", "ol", "pre", "dl", "table")
 _MAIN = (
     "[role=main], main",
     _ARTICLES,
@@ -134,6 +140,7 @@ def _drop_noise(main: Element, names: frozenset[str], marked: bool) -> None:
 def _drop_frames(main: Element, url: str, marked: bool) -> None:
     """Drop tables of contents of the page and links to sources; also menus if no main content is marked."""
     drop_tools(main)
+    drop_pagers(main)
     drop(main, contents_of(main, urlsplit(url).path.rpartition("/")[2]))
     if not marked:
         drop(main, menus_of(main))
@@ -174,9 +181,25 @@ def _is_noise(element: Element, noise: frozenset[str], marked: bool) -> bool:
     if element.tag == "header" and not marked and next(element.iter("h1"), None) is None:
         return True
     names = element.get("class", "").split()
+    if not marked and "sidebar" in names and _is_remark(element):
+        return False
+    if any(name.endswith(_MENUS) for name in names) and linked_share(element) > _MENU:
+        return True
     # A section's id comes from its heading, which may be "Search" or "Menu".
     headed = marked and (element.tag == "section" or "section" in names) and any(e.tag in HEADINGS for e in element)
     return not noise.isdisjoint((*names, "" if headed else element.get("id", ""), element.get("role", "")))
+
+
+def _is_remark(sidebar: Element) -> bool:
+    """Return whether a sidebar is a remark next to the text of a book: prose between its paragraphs."""
+    if prose_size(sidebar) <= _size(sidebar) * _REMARK_SHARE:
+        return False
+    around = (*sidebar.itersiblings(), *sidebar.itersiblings(preceding=True))
+    return any(_is_text(one) and prose_size(one) > _LEAST_PROSE for one in around)
+
+
+def _is_text(element: Element) -> bool:
+    return element.tag in _TEXTS or (element.tag == "div" and is_inline(element, IN_PARAGRAPH - {"div"}))
 
 
 def _is_permalink(link: Element) -> bool:

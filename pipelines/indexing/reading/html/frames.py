@@ -20,11 +20,15 @@ from pipelines.text.phrases import read_phrases
 
 _PHRASES = read_phrases(__name__)
 _BOXES = ("div", "ul", "ol", "dl", "table", "p", "td", "details")
-_LEAST_LINKS = 4  # fewer links are just as often recommendations by the author
+# Fewer links to other pages, or to parts of the page without a label, are just as often recommendations by the author.
+_LEAST_LINKS, _LEAST_PARTS = 4, 3
 _AHEAD = 0.9  # share of links that lead to a later part of the page
 _LINKED, _LINKED_LIST = 0.93, 0.75  # share of linked letters in contents; lists may have names for groups
 _MENU = 0.9  # share of linked letters in a menu
 _LABEL = 4  # words of a label: "On this page:", "Table of contents"
+_PAGERS, _PAGER_KEYS = frozenset(("prev", "previous", "next")), ("p", "P", "n", "N")
+_BRACKETS = ("(", "[")
+_CELLS = ("td", "th", "dt")  # a symbol in one of these is a name
 _PARTS = 100  # most pieces of a line to examine around a link
 _LONGEST = 30  # characters of a link to a source
 _BEFORE, _AFTER = re.compile(r"(?<![\s\[|·•])[\s\[|·•]++$"), re.compile(r"^\s*[\]|·•]*")
@@ -49,13 +53,17 @@ class _Size:
 def contents_of(main: Element, page: str) -> list[Element]:
     """Return the lists in `main` that link to later parts of the page. `page` is its file name, used in such links."""
     links = {link: name for link in main.iter("a") if (name := _part_of(link, page))}
-    if len(links) < _LEAST_LINKS:
+    if not links:
         return []
     order = {element: place for place, element in enumerate(main.iter())}
     places = {name: order[one] for one in order for name in (one.get("id"), one.get("name")) if name}
     sizes = _sizes(main, order, {link: places.get(name, -1) for link, name in links.items()})
-    lists = [box for box in _outermost(main, sizes, _lists_parts) if not _is_led(box)]
-    return [element for box in lists for element in _with_label(box, main)]
+    found: list[Element] = []
+    for box in _outermost(main, sizes, _lists_parts):
+        labelled = [] if _is_led(box) else _with_label(box, main)
+        if len(labelled) > 1 or (labelled and sizes[box].links >= _LEAST_PARTS) or _is_labelled(box):
+            found += labelled
+    return found
 
 
 def menus_of(main: Element) -> list[Element]:
@@ -70,9 +78,9 @@ def menus_of(main: Element) -> list[Element]:
 
 
 def drop_tools(main: Element) -> None:
-    """Drop links to the source of the text before them, with the brackets and bars around the links."""
+    """Drop links to the source of the text before them or to the top, with the brackets and bars around them."""
     for link in list(main.iter("a")):
-        if is_tool(link):
+        if is_tool(link) or _is_jump(link):
             link.tail = _AFTER.sub("", link.tail or "")
             before, parent = link.getprevious(), link.getparent()
             if before is not None:
@@ -80,6 +88,30 @@ def drop_tools(main: Element) -> None:
             elif parent is not None:
                 parent.text = _BEFORE.sub("", parent.text or "")
             drop(main, [link])
+
+
+def drop_pagers(main: Element) -> None:
+    """Drop the boxes of links to the previous and the next page: they are marked as such, and all words are links."""
+    for link in list(main.iter("a")):
+        if _PAGERS.isdisjoint((link.get("rel") or "").lower().split()) and link.get("accesskey") not in _PAGER_KEYS:
+            continue
+        box = link
+        for outer in link.iterancestors():
+            if outer is main or len(list(islice(outer.iter(), _PARTS))) == _PARTS or not _is_all_links(outer):
+                break
+            box = outer
+        if not is_inline(box):
+            drop(main, [box])
+
+
+def _is_all_links(box: Element) -> bool:
+    return next(box.iter(*HEADINGS), None) is None and linked_share(box) == 1
+
+
+def linked_share(box: Element) -> float:
+    """Return the share of a box's letters that are in links, 0 if it has no letters."""
+    linked = sum(_letters("".join(link.itertext())) for link in box.iter("a"))
+    return linked / (_letters("".join(box.itertext())) or 1)
 
 
 def is_tool(link: Element) -> bool:
@@ -95,8 +127,27 @@ def is_tool(link: Element) -> bool:
         return block.tag in ("p", "div") or (
             block.tag == "dd" and not all(map(is_inline, link.itersiblings(preceding=True)))
         )
+    if said.startswith(_BRACKETS) and said.endswith((")", "]")):
+        return True
     signed = next(link.iterancestors("dt", "summary", *HEADINGS), None) is not None
     return signed or before.endswith(_ENDS) or bool(_PHRASES["after_tool"].search(before))
+
+
+def _is_jump(link: Element) -> bool:
+    """Return whether a link leads to the top or to the content of the page, or back from a note to its mark."""
+    said = as_paragraph("".join(link.itertext()))
+    if len(said) > _LONGEST or not (link.get("href") or "").startswith("#"):
+        return False
+    if _PHRASES["jump"].fullmatch(said):
+        return True
+    is_arrow = _PHRASES["arrow"].fullmatch(said)
+    block = next((one for one in link.iterancestors() if not is_inline(one)), None)
+    if block is None or block.tag in _CELLS or not (is_arrow or _PHRASES["top"].fullmatch(said)):
+        return False
+    before = "".join(_before(link, block)[::-1]).rstrip()
+    is_apart = is_arrow or said.startswith(_BRACKETS) or before.endswith(_BRACKETS)
+    around = "".join((*islice(_after(link, block), _PARTS), "" if is_apart else before))
+    return not any(map(str.isalnum, around))
 
 
 def _before(link: Element, block: Element) -> list[str]:
@@ -172,7 +223,7 @@ def _letters(text: str | None) -> int:
 def _lists_parts(box: Element, size: _Size) -> bool:
     """Return whether a box is the page's contents: nearly all its words link to later parts of the page."""
     least = _LINKED_LIST if box.tag in LISTS else _LINKED
-    if size.headed or size.links < _LEAST_LINKS or size.linked < least * size.letters:
+    if size.headed or not size.links or size.linked < least * size.letters:
         return False
     return sum(place > size.last for place in size.targets) >= _AHEAD * size.links
 
@@ -193,6 +244,11 @@ def _is_led(box: Element) -> bool:
     before = box.getprevious()
     words = as_paragraph("".join(before.itertext()) if before is not None and is_inline(before, IN_PARAGRAPH) else "")
     return words.endswith(":") and len(words.split()) > _LABEL
+
+
+def _is_labelled(box: Element) -> bool:
+    """Return whether a box of links begins with its label."""
+    return bool(_PHRASES["labelled"].match(as_paragraph("".join(box.itertext()))))
 
 
 def _with_label(box: Element, main: Element) -> list[Element]:

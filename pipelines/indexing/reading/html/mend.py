@@ -12,6 +12,8 @@ from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.html.elements import HEADINGS
 
+_ROLES = etree.XPath(".//*[@role='heading']")
+_LEVELS = ("1", "2", "3", "4", "5", "6")
 _LISTS = etree.XPath("ul | ol | dl | table | pre")
 _GRIDS = etree.XPath(".//*[not(self::table)][@role='table' or @role='grid'][.//*[@role='row']]")
 _PARTS = {
@@ -33,13 +35,18 @@ _HOLDS_MORE = etree.XPath("boolean(.//img | .//svg | .//math | .//table)")
 def mend_headings(root: Element) -> None:
     """Fix headings and preformatted elements.
 
-    XHTML 2's `<h>` becomes a heading, and other elements that keep line breaks become `<pre>`. If a heading contains a
-    list or table, this and the rest of the heading move after it. The id of a link around a heading is the heading's.
+    XHTML 2's `<h>` and elements with the role of a heading become headings, and other elements that keep line breaks
+    become `<pre>`. If a heading contains a list or table, this and the rest of the heading move after it. The id of a
+    link around a heading is the heading's.
     """
     for listing in root.iter("xmp", "listing", "plaintext", "textarea"):
         listing.tag = "pre"
     for heading in root.iter("h"):
         heading.tag = HEADINGS[-1]
+    for heading in _ROLES(root):
+        level = heading.get("aria-level") or ""
+        if heading.tag not in HEADINGS and level in _LEVELS:
+            heading.tag = HEADINGS[int(level) - 1]
     for heading in list(root.iter(*HEADINGS)):
         link = heading.getparent()
         if link is not None and link.tag == "a" and link.get("id") and not heading.get("id") and len(link) == 1:

@@ -20,6 +20,7 @@ _LONG = 2 * _MAX_ATTRIBUTES  # characters of a tag, with the text after it, that
 # Elements that need an end tag in HTML.
 _ENDED = "a|b|code|dd|div|dt|em|i|li|p|pre|script|section|span|strong|td|th|title|tr"
 _CDATA = "<![CDATA["
+_CAPITALS = 'CLASS="'
 _SHOWN = {"img": "alt", "math": "alttext", "html": "lang"}  # attributes that become text
 
 
@@ -50,8 +51,17 @@ def parse_html(text: str) -> Element:
         return etree.Element("html")  # None: only comments, a doctype or end tags
     show_shadow_roots(root)
     _end_terms(root)
+    if _CAPITALS in text:
+        _lower_names(root)
     _clean(root)
     return root
+
+
+def _lower_names(root: Element) -> None:
+    """Write the class names of pages in capitals (DSSSL) in small letters, as all other generators do."""
+    for element in root.iter(etree.Element):
+        if (names := element.get("class") or "").isupper():
+            element.set("class", names.lower())
 
 
 def _end_terms(root: Element) -> None:

@@ -4,13 +4,14 @@ Hidden parts are dropped. Independent of generators and sections.
 """
 
 import re
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 
 from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.html.elements import HEADINGS, IMAGE, LOWERED, MATH, RAISED, STYLES, holds_words
+from pipelines.indexing.reading.html.mathml import formula_text
 from pipelines.indexing.reading.html.page_kind import prose_size
 from pipelines.indexing.reading.html.tabs import LABEL
 from pipelines.indexing.reading.text import LINE_BREAK
@@ -29,8 +30,12 @@ _NAMED = etree.XPath("string((@aria-label | *[local-name()='title'] | @title)[1]
 _HOLDS_LINK = etree.XPath("boolean(.//a[@href])")
 _LINES = etree.XPath(".//*[self::div or self::span][contains(concat(' ', @class, ' '), ' line ')]")
 _NEAR = 20  # elements after an image that may repeat its words
-_MOST = 0.5  # share of a page's text; a hidden element with more is the page itself, which a script reveals
+# A hidden element with more than this share of a page's text may be the page itself, which a script reveals. A page
+# has no more characters than these next to itself, unless the hidden element is something else, like help for a search.
+_MOST, _SLOGAN = 0.5, 40
 _EXPONENT = re.compile(r"[-+−–]?[\w.,/]*\d[\w.,/+−–-]*|[A-Za-z]|(?=.*\w)[\w+*/ −–-]*[+*/−–-][\w+*/ −–-]*")
+_SELECTOR = re.compile(r"[#.][\w-]+")
+_HANDLERS = etree.XPath("//@onclick | //@onchange", smart_strings=False)
 _SHORT = 12  # characters of a superscript or subscript
 
 
@@ -67,6 +72,7 @@ def drop(root: Element, elements: Iterable[Element]) -> None:
 def _drop_hidden(main: Element, names: frozenset[str]) -> None:
     """Drop hidden elements, except those that a control on the page opens and those with most of the page's text."""
     hidden = [element for element in _MAYBE_HIDDEN(main) if _is_hidden(element)]
+    hidden += _hidden_by_styles(main)
     if not _NAMES["hidden"].isdisjoint(names):
         hidden += [element for element in _CLASSED(main) if _hides(_classes(element))]
     if not hidden:
@@ -74,7 +80,53 @@ def _drop_hidden(main: Element, names: frozenset[str]) -> None:
     opened = frozenset(" ".join((*_CONTROLS(main), *_LINKS(main))).replace("#", "").split())
     doomed = [element for element in hidden if not _opens(element, opened)]
     size = prose_size(main)
-    drop(main, [element for element in doomed if prose_size(element) <= _MOST * size or not size])
+    drop(main, [element for element in doomed if not size or not _is_page(element, main, size)])
+
+
+def _hidden_by_styles(main: Element) -> list[Element]:
+    """Return the elements that the page's own styles hide, except those that a script, or `:hover` and so on, names.
+
+    A rule counts if it applies to one class or id, on all screens.
+    """
+    root = main.getroottree().getroot()
+    sheet = "".join("".join(style.itertext()) for style in root.iter("style") if not style.get("media"))
+    if "none" not in sheet and "hidden" not in sheet:
+        return []
+    rules = list(_rules(sheet))
+    hiding = (selectors for selectors, body in rules if _PHRASES["hidden"].search(body))
+    chosen = {one.strip() for selectors in hiding for one in selectors.split(",")}
+    shown = " ".join(selectors for selectors, _ in rules if ":" in selectors)  # when a reader points at it, or clicks
+    ids = {one[1:] for one in chosen if _SELECTOR.fullmatch(one) and one[0] == "#"}
+    classes = {one[1:] for one in chosen if _SELECTOR.fullmatch(one) and one[0] == "."}
+    if not (ids or classes):
+        return []
+    script = " ".join(chain(("".join(one.itertext()) for one in root.iter("script")), _HANDLERS(root)))
+    found = (one for one in main.iter(etree.Element) if one.get("id") in ids or not classes.isdisjoint(_classes(one)))
+    return [
+        one
+        for one in found
+        if not any(name in script or name in shown for name in (one.get("id") or "\0", *_classes(one)))
+    ]
+
+
+def _rules(sheet: str) -> Iterator[tuple[str, str]]:
+    """Yield the selectors and the declarations of each rule outside groups (`@media print`)."""
+    first, *rest = sheet.split("/*")
+    parts = re.split(r"([{}])", "".join([first, *(part.partition("*/")[2] for part in rest)]))
+    depth = 0
+    for before, text, sign in zip(["", *parts[:-3:2]], parts[::2], [*parts[1::2], ""], strict=False):
+        if sign == "}" and depth == 1:
+            yield before, text
+        depth = max(0, depth + (sign == "{") - (sign == "}"))
+
+
+def _is_page(element: Element, main: Element, size: float) -> bool:
+    """Return whether a hidden element is the page itself: it has headings and most of the text, or all of the text."""
+    own = prose_size(element)
+    if own <= _MOST * size:
+        return False
+    headed = any(next(one.iterancestors("noscript"), None) is None for one in element.iter(*HEADINGS))
+    return headed or size - own < _SLOGAN or next(main.iter(*HEADINGS), None) is None
 
 
 def _is_hidden(element: Element) -> bool:
@@ -142,7 +194,9 @@ def _show_listings(main: Element, names: frozenset[str]) -> None:
         ):
             element.tag = "pre"
     for code in main.iter("code"):
-        if code.find("br") is not None and _fills_block(code):
+        if (code.find("br") is not None or code.find("div") is not None) and _fills_block(code):
+            for line in code.iterchildren("div"):
+                line.tail = "\n"
             code.tag = "pre"
     numbered = not names.isdisjoint(_NAMES["numbers"])
     changed = not names.isdisjoint(_NAMES["lines"]) and not names.isdisjoint(_NAMES["removed"] | _NAMES["added"])
@@ -155,7 +209,7 @@ def _fills_block(code: Element) -> bool:
     holder = code.getparent()
     return (
         holder is not None and holder.tag in ("p", "div", "td", "dd", "li") and len(holder) == 1
-        and not (holder.text or "").strip() and not (code.tail or "").strip() and len(list(code.iter("br"))) > 1
+        and not (holder.text or "").strip() and not (code.tail or "").strip() and len(list(code.iter("br", "div"))) > 1
     )  # fmt: skip
 
 
@@ -206,8 +260,18 @@ def _show_questions(main: Element) -> None:
         if following is None and holder is not None and len(holder) == 1:
             following = holder.getnext()
         opens = button.get("aria-expanded") is not None or not _NAMES["opened"].isdisjoint(_parts_of(button))
+        if _is_in_sentence(button):
+            button.tag = "span"
         if opens and not is_title and following is not None and _text(button).strip() and holds_words(following):
             button.tag = "p"
+
+
+def _is_in_sentence(button: Element) -> bool:
+    """Return whether a button is a word of a sentence that goes on after it ("Click [Save] to store it")."""
+    holder = button.getparent()
+    if holder is None or holder.tag not in ("p", "li", "dd") or not any(map(str.isalpha, button.tail or "")):
+        return False
+    return any(map(str.isalpha, _text_before(button)))
 
 
 def _parts_of(element: Element) -> list[str]:
@@ -252,6 +316,13 @@ def _show_icons(main: Element, names: frozenset[str]) -> None:
             elif element.tag == "svg":
                 doomed.append(element)
     drop(main, doomed)
+    for quote in main.iter("q"):
+        quote.text = f"“{quote.text or ''}"
+        last = quote[-1] if len(quote) else None
+        if last is None:
+            quote.text += "”"
+        else:
+            last.tail = f"{last.tail or ''}”"
     for cell in main.iter("td"):
         if len(cell) and not holds_words(cell) and next(cell.iter("img", IMAGE), None) is None:
             cell.text = next(filter(None, (_state(_classes(icon)) for icon in cell.iter())), "")
@@ -375,7 +446,7 @@ def _shown(element: Element) -> str:
         # docutils uses the address if no alternative text is given
         return " " if repeated or words == element.get("src") else f" {words} "
     notes = _TEX(element)
-    return (notes[0].text if notes else None) or element.get("alttext") or "".join(element.itertext())
+    return (notes[0].text if notes else None) or element.get("alttext") or formula_text(element)
 
 
 def _is_only_content(element: Element) -> bool:

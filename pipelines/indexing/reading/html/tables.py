@@ -83,7 +83,7 @@ def _cap_spans(rows: Sequence[Element]) -> None:
 
 def _is_data_table(table: Element) -> bool:
     box = [] if (parent := table.getparent()) is None or len(parent) > 1 else (parent.get("class") or "").split()
-    if table.get("role") in ("presentation", "none") or not BOXES.isdisjoint(box):
+    if table.get("role") in ("presentation", "none") or not BOXES.isdisjoint(box) or _holds_page(table):
         return False
     if any(next(inner.iter(*_OWN_BLOCK), None) is not None for inner in table.iter("td")):
         return not _holds_blocks(table)
@@ -91,6 +91,12 @@ def _is_data_table(table: Element) -> bool:
     if len(rows) == 1 and any(len(cell.findall("p")) > 1 for cell in rows[0]):
         return False  # columns of paragraphs
     return any(len(cells) > 1 for cells in rows)
+
+
+def _holds_page(table: Element) -> bool:
+    """Return whether a cell is a part of the page with its sections: it has an h1, or several headings over text."""
+    headed = {cell: len(list(cell.iter(*HEADINGS))) for cell in table.iter("td") if cell.find(".//p") is not None}
+    return any(count > 1 or cell.find(".//h1") is not None for cell, count in headed.items() if count)
 
 
 def _holds_blocks(table: Element) -> bool:
