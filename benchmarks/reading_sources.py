@@ -1,10 +1,11 @@
 """Compares Raydex's reading of a source folder with the site that its generator builds: URLs, anchors, words.
 
     python -m benchmarks.reading_sources [--site NAME …] [--pages N] [--json FILE] [--write PAGE]
-    python -m benchmarks.reading_sources --site httpx --show 3
+    python -m benchmarks.reading_sources --site flask --show 3
 
-Each entry in `reading_builds.yaml` is a site, built once into the cache by its own generator. Its folder is read
-like `raydex index FOLDER --base-url URL`, and the built site like a crawl of it. Nothing is embedded.
+Each entry in `reading_builds.yaml` is a site, built once into the cache by its own generator: a run that was stopped
+goes on with the next site. A site that can't be built is named with the reason. The folder is read like
+`raydex index FOLDER --base-url URL`, and the built site like a crawl of it. Nothing is embedded.
 
 **URL**: the share of the folder's pages at whose URL the site has a page. A redirect counts as a page.
 **Anchor**: the share of these pages' sections with a heading whose anchor is in the built page and leads to that
@@ -22,7 +23,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks import common
@@ -203,10 +204,16 @@ def shown(result: Result, count: int) -> Iterator[str]:
         yield from details(f"{name}: {page}", one, 8)
 
 
+def not_built(reasons: Mapping[str, str]) -> str:
+    """Return the line with the sites that could not be built, and why; "" if there are none."""
+    return f"\n\nNot built: {'; '.join(f'{name} ({why})' for name, why in reasons.items())}." if reasons else ""
+
+
 def main() -> None:
     parser = arguments(__doc__, PAGES, "print what is wrong, and the N worst pages")
     args = common.parse(parser, TABLE)
-    results = collected(run(args), "no site of the corpus can be built")
+    reasons: dict[str, str] = {}
+    results = collected(run(args, reasons), "no site of the corpus can be built")
     figures = {
         result.build.name: {
             "generator": result.build.generator,
@@ -220,11 +227,12 @@ def main() -> None:
         }
         for result in results
     }
-    common.report(args, TABLE, f"{table(results)}\n\n{goals(results)}", {"sites": figures}, ["lxml", "markdown-it-py"])
+    text = f"{table(results)}\n\n{goals(results)}{not_built(reasons)}"
+    common.report(args, TABLE, text, {"sites": figures, "not built": reasons}, ["lxml", "markdown-it-py"])
 
 
-def run(args: argparse.Namespace) -> Iterator[Result]:
-    """Yield the result of each requested site that can be built."""
+def run(args: argparse.Namespace, reasons: dict[str, str]) -> Iterator[Result]:
+    """Yield the result of each requested site that can be built, and add the reasons for the others to `reasons`."""
     builds = all_builds()
     if unknown := set(args.site or ()) - {build.name for build in builds}:
         sys.exit(f"--site {', '.join(sorted(unknown))}: not in reading_builds.yaml")
@@ -235,7 +243,8 @@ def run(args: argparse.Namespace) -> Iterator[Result]:
         try:
             result = measure(built(build, args.home / "reading"), 4 if args.quick else args.pages)
         except NoBuild as error:
-            print(f"{build.name}: skipped: {error}", file=sys.stderr, flush=True)
+            print(f"{build.name}: not built: {error}", file=sys.stderr, flush=True)
+            reasons[build.name] = error.reason
             continue
         total = result.total
         print(

@@ -30,7 +30,11 @@ MEMORY = "--max-old-space-size=3000"  # MB for a Node process
 
 
 class NoBuild(RuntimeError):
-    """A site that cannot be built here."""
+    """A site that cannot be built here. `reason` says why, and `log` has the whole output."""
+
+    def __init__(self, reason: str, log: Path | None = None) -> None:
+        super().__init__(f"{reason}; see {log}" if log else reason)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,10 @@ def built(build: Build, cache: Path) -> Built:
             raise NoBuild(f"no {', '.join(missing)} on this machine")
         shutil.rmtree(place, ignore_errors=True)
         (place / "work").mkdir(parents=True)
-        _make(done, place, _environment(build, cache, place))
+        try:
+            _make(done, place, _environment(build, cache, place))
+        finally:
+            _drop_tools(done.work)
         (place / "done").touch()
     return done
 
@@ -152,9 +159,13 @@ def _make(done: Built, place: Path, environment: Mapping[str, str]) -> None:
         except NotRendered as error:
             raise NoBuild(str(error)) from error
     if not any(done.site.rglob("*.html")):
-        raise NoBuild(f"no page in {done.site}: see {log}")
+        raise NoBuild("no page in the output folder", log)
+
+
+def _drop_tools(work: Path) -> None:
+    """Delete the packages that npm installed, up to 1 GB per site. Nothing needs them after the build."""
     for tools in [path for path in work.rglob("node_modules") if "node_modules" not in path.parent.parts]:
-        shutil.rmtree(tools, ignore_errors=True)  # up to 1 GB per site
+        shutil.rmtree(tools, ignore_errors=True)
 
 
 def _environment(build: Build, cache: Path, place: Path) -> dict[str, str]:
@@ -198,7 +209,7 @@ def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str], l
                 stderr=subprocess.STDOUT, timeout=seconds, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
-            raise NoBuild(f"`{shown}` took more than {seconds} s: see {log}") from error
+            raise NoBuild(f"`{shown[:80]}` took more than {seconds} s", log) from error
     if done.returncode:
         last = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()][-1]
-        raise NoBuild(f"`{shown[:80]}` failed: {last[:160]}; see {log}")
+        raise NoBuild(f"`{shown[:80]}` failed: {last[:160].replace(str(log.parent), '…')}", log)

@@ -30,7 +30,7 @@ def render(sources: Path, site: Path) -> None:
         raise NotRendered("no chromium on this machine")
     with served(sources, _Fallback) as base:
         for route in _routes(sources):
-            page = _shown(f"{base}/{quote(route)}").replace(f"{base}/", "/")
+            page = _shown(f"{base}/{quote(route)}").replace(f"{base}/", "/").replace("?id=", "#")  # docsify's anchors
             to = site / f"{route or 'index'}.html"
             to.parent.mkdir(parents=True, exist_ok=True)
             to.write_text(page, encoding="utf-8")

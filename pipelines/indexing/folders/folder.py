@@ -26,7 +26,17 @@ from pipelines.indexing.folders.link_style import style_of_links
 from pipelines.indexing.folders.links import lead_links
 from pipelines.indexing.folders.page_urls import front_matter, published_path
 from pipelines.indexing.folders.published import PublishedUrls, match_files
-from pipelines.indexing.reading.formats import FORMATS, HTML, MARKDOWN, MDX, SOURCES, TEXT, format_of_name
+from pipelines.indexing.reading.formats import (
+    ASCIIDOC,
+    FORMATS,
+    HTML,
+    MARKDOWN,
+    MDX,
+    RESTRUCTURED_TEXT,
+    SOURCES,
+    TEXT,
+    format_of_name,
+)
 from pipelines.indexing.reading.generators import GENERATORS
 from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, upwards
@@ -267,10 +277,13 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         return replace(fetched, body=body, canonical=canonical)
 
     def _published_links(self, path: str, body: bytes) -> bytes:
-        if format_of_name(path) not in (MARKDOWN, MDX) or (self._style() == "keep" and not self.published):
+        entry = format_of_name(path)
+        has_links = entry in (ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT)
+        if entry is None or not has_links or (self._style() == "keep" and not self.published):
             return body
         root = self.sources.root if self.sources else self.root
-        return lead_links(body, _FILES + quote(path), _FILES + quote(root), partial(_published_link, self))
+        kind = MARKDOWN if entry is MDX else entry
+        return lead_links(body, _FILES + quote(path), _FILES + quote(root), partial(_published_link, self), kind)
 
     def _pointers(self, path: str, page: Page) -> tuple[tuple[str, ...], str | None]:
         """Return the URLs that a page links to, and its canonical URL; links to files become their published URLs."""

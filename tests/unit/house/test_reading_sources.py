@@ -42,7 +42,7 @@ def test_failed_build_says_why_and_is_retried(tmp_path):
     for _ in range(2):
         with pytest.raises(NoBuild, match=r"`echo no such theme .*` failed: no such theme; see .*log"):
             built(build, tmp_path)
-    with pytest.raises(NoBuild, match="no page in"):
+    with pytest.raises(NoBuild, match=r"no page in the output folder; see .*log"):
         built(Build("two", "Shell", ["true"]), tmp_path)
     with pytest.raises(NoBuild, match="no nowhere-to-be-found on this machine"):
         built(Build("three", "Shell", ["true"], needs=["nowhere-to-be-found"]), tmp_path)

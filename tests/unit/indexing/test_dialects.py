@@ -192,6 +192,11 @@ def test_ids_of_blackfriday_have_one_hyphen_between_words():
     assert [section.anchor for section in read_page(page).sections] == ["vfs-cache-mode-off", "v1-2-3"]
 
 
+def test_ids_of_docsify_are_made_of_the_html_of_a_heading():
+    page = Page("https://x.org/p", b"# `a(b)` => 'C' & \"d\"\n\na", DOCSIFY)
+    assert read_page(page).sections[0].anchor == "ab-gt-39c39-amp-quotdquot"
+
+
 def test_icons_of_material_are_read_as_signs_or_not_at_all():
     text = "| A | B |\n|---|---|\n| Linux | :material-check:{ .green } |\n| Mac :simple-apple: | :octicons-x-16: |\n"
     assert shown(text, PYTHON) == "Linux | ✓\nMac | ✗"

@@ -7,6 +7,7 @@ import pytest
 
 from pipelines.indexing.folders.folder import FolderSettings, NoSuchFolder
 from pipelines.indexing.reading.read import read_page
+from pipelines.page.tree import leaves_of
 from pipelines.records import Page, content_hash
 from tests.kit.sectioning import text_of
 
@@ -124,6 +125,33 @@ def test_links_to_sources_lead_to_their_published_urls(tmp_path: Path) -> None:
     assert text.count("[code](../other/page.md)") == 2
     kept = folder.model_copy(update={"url_style": "keep"})
     assert kept.page(file, "https://x.org/docs/guide/start.md", LINKS.encode(), None).body == LINKS.encode()
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "source", "links"),
+    [
+        ("conf.py", "a/b.rst", "See :doc:`the guide <c>`, :doc:`/d/index`, ``:doc:`c```, :doc:`no <https://e.org>`.",
+         {"the guide": "a/c.html", "/d/index": "d/"}),
+        ("conf.py", "a/b.md", "See {doc}`the guide <c>` and {doc}`/d/index`, `{doc}`.",
+         {"the guide": "a/c.html", "/d/index": "d/"}),
+        ("antora.yml", "modules/m/pages/a/b.adoc",
+         ("xref:c.adoc[One], xref:./c.adoc#part[two], xref:n:d.adoc[three], xref:ROOT:index.adoc[four], "
+         "xref:other::e.adoc[five], xref:#part[six]."),
+         {"One": "m/c.html", "two": "m/a/c.html#part", "three": "n/d.html", "four": ""}),
+    ],
+)  # fmt: skip
+def test_names_of_pages_lead_to_their_published_urls(config, name, source, links, tmp_path: Path) -> None:
+    (tmp_path / config).write_text("project = 'x'" if config == "conf.py" else "name: x")
+    file = tmp_path / name
+    file.parent.mkdir(parents=True)
+    file.write_text("")
+    folder = FolderSettings(path=str(tmp_path), base_url="https://x.org/").recognised()
+    page = folder.page(str(file), "https://x.org/p", source.encode(), None)
+    document = read_page(Page(page.url, page.body or b"", page.content_type))
+    spans = [span for leaf in leaves_of(document.sections[0].content) for span in leaf.spans]
+    assert {span.text: span.target for span in spans if span.target} == {
+        words: f"https://x.org/{url}" for words, url in links.items()
+    }
 
 
 @pytest.mark.parametrize(

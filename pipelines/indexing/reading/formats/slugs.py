@@ -1,6 +1,7 @@
 """Computes the ids that generators give headings from their titles."""
 
 import re
+from html import escape
 from unicodedata import normalize
 
 
@@ -27,8 +28,9 @@ def vue_slug(title: str) -> str:
 
 
 def docsify_slug(title: str) -> str:
-    """Return the id that docsify gives a heading."""
-    plain = re.sub(r"[\u2000-\u206f\u2e00-\u2e7f\\'!\"#$%&()*+,./:;<=>?@\[\]^`{|}~]", "", title.strip().lower())
+    """Return the id that docsify gives a heading, of whose HTML it is made: `&` is `amp`, and `'` is `39`."""
+    html = escape(title.strip().lower()).replace("&#x27;", "&#39;")
+    plain = re.sub(r"[\u2000-\u206f\u2e00-\u2e7f\\'!\"#$%&()*+,./:;<=>?@\[\]^`{|}~]", "", html)
     return re.sub(r"^(?=\d)", "_", re.sub(r"-+", "-", re.sub(r"\s", "-", plain)))
 
 
