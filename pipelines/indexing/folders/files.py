@@ -19,7 +19,7 @@ from pipelines.records import digest
 from pipelines.store import Store
 
 # Raise it whenever the same file yields another text, URL, type, link or canonical URL; all files are then read again.
-STAMPS_VERSION = 16
+STAMPS_VERSION = 17
 # A file that changed this shortly before it was checked may change again without a new time, so it gets no stamp. The
 # coarsest file system clock in use is FAT's, with two seconds.
 SETTLED_NS = 2_000_000_000
@@ -30,7 +30,8 @@ MOST_FILES, MOST_BYTES, READERS = 256, 64 << 20, 16
 def save_files(
     folder: FolderSettings, listing: Listing, store: Store, collection: str, run: int, read_all: bool = False
 ) -> tuple[int, int]:
-    """Commit the listed files of a folder as pages that `run` has seen; return the numbers of pages and drafts.
+    """Commit the listed files of a folder as pages that `run` has seen; return the numbers of pages and of
+    files that are no pages, such as drafts.
 
     `read_all` also reads files whose stamps have not changed.
     """
@@ -41,14 +42,14 @@ def save_files(
     known = {stamp: path for path, stamp in stamps.items() if stamp}
     same = store.see_files(collection, run, sorted(known)) if known and not read_all else {}
     held = {url: known[stamp] for stamp, url in same.items()}
-    drafts = 0
+    left_out = 0
     todo = [path for path in listing.paths if stamps.get(path) not in same]
     with ThreadPoolExecutor(READERS) as readers:
         for paths in _batches(todo, listing.infos):
             found = dict(zip(paths, readers.map(lambda path: read_file(listing.system, path), paths), strict=True))
             texts = {path: body for path, body in found.items() if isinstance(body, bytes)}
-            bodies = {path: includes(path, body) for path, body in texts.items() if not folder.is_draft(body)}
-            drafts += len(texts) - len(bodies)
+            bodies = {path: includes(path, body) for path, body in texts.items() if folder.is_page(path, body)}
+            left_out += len(texts) - len(bodies)
             stamps |= dict.fromkeys(includes.pages)  # a change of the included files does not change theirs
             files = _last_of_each_url(folder, bodies, held)
             hashes = store.content_hashes(collection, list(files))
@@ -57,7 +58,7 @@ def save_files(
             ]
             failed = [_failed(folder, path, error) for path, error in found.items() if isinstance(error, OSError)]
             store.save_pages(collection, run, pages + failed)
-    return len(listing.paths) - drafts, drafts
+    return len(listing.paths) - left_out, left_out
 
 
 def limit_files(folder: FolderSettings, listing: Listing, urls: Collection[str]) -> Listing:

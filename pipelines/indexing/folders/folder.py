@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel
 
 from pipelines.fetched import FetchedPage
 from pipelines.indexing.chunking.url_rules import UrlPattern
-from pipelines.indexing.folders.jekyll import html_page
+from pipelines.indexing.folders.html_sources import html_page, is_html_page
 from pipelines.indexing.folders.link_style import style_of_links
 from pipelines.indexing.folders.links import lead_links
 from pipelines.indexing.folders.page_urls import front_matter, published_path
@@ -253,10 +253,15 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         index = published_path(f"{inner}index.{MARKDOWN.suffixes[0]}", "bare", sources)
         return f"{index.rstrip('/')}/".lstrip("/")
 
-    def is_draft(self, body: bytes) -> bool:
-        """Return whether the front matter of a page keeps it from being published."""
-        fields = front_matter(body) if self.sources and self.sources.named_within else {}
-        return fields.get("draft") is True or fields.get("published") is False
+    def is_page(self, path: str, body: bytes) -> bool:
+        """Return whether the generator publishes a page from a file: it is no template and no draft."""
+        if self.sources is None:
+            return True
+        if format_of_name(path) is HTML and not is_html_page(body, alone=not self.sources.renders_html):
+            return False
+        fields = front_matter(body) if self.sources.named_within else {}
+        unwanted = (fields.get(name) for name in ("published", "render", self.sources.whole))
+        return fields.get("draft") is not True and not any(value is False for value in unwanted)
 
     def media_type_of(self, path: str) -> str:
         """Return the media type with which the file at `path` is read."""
@@ -268,7 +273,7 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         content_type = self.media_type_of(path)
         body = self._published_links(path, body)
         body = self.sources.whole_source(content_type, body) if self.sources else body
-        body = html_page(body) if content_type == HTML.media_type and self.sources and self.sources.liquid else body
+        body = html_page(body) if content_type == HTML.media_type and self.sources else body
         page = Page(url, body, content_type)
         links, canonical = self._pointers(path, page)
         fetched = FetchedPage(url, "ok", content_type=content_type, links=links, stamp=stamp)

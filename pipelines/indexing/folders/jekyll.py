@@ -8,7 +8,6 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
-from html import escape
 from pathlib import PurePosixPath
 from posixpath import basename
 from typing import Any
@@ -115,17 +114,6 @@ class JekyllSite:
             scope, values = (each.get("scope"), each.get("values")) if isinstance(each, dict) else (None, None)
             if isinstance(scope, dict) and isinstance(values, dict) and _is_in(inner, scope):
                 yield {"scope": scope, "values": values}
-
-
-def html_page(body: bytes) -> bytes:
-    """Return a page in HTML with its title instead of its front matter."""
-    text = body.decode("utf-8", "surrogateescape")
-    head = _FRONT_MATTER.match(text)
-    if head is None:
-        return body
-    title = front_matter(body).get("title")
-    said = f"<title>{escape(str(title))}</title>\n" if title else ""
-    return f"{said}{text[head.end() :]}".encode("utf-8", "surrogateescape")
 
 
 class DataFolder(Mapping[str, Any]):

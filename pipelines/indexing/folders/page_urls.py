@@ -11,7 +11,8 @@ from pipelines.indexing.reading.formats.slugs import slug
 from pipelines.indexing.reading.sources import SourceFolder, UrlStyle
 from pipelines.text.parsing import NotParsed, parse_toml, parse_yaml
 
-_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
+# Empty lines may come first.
+FRONT_MATTER = re.compile(r"\A\ufeff?\s*^(---|\+\+\+)[ \t]*\r?\n(.*?)^\1[ \t]*\r?$\n?", re.MULTILINE | re.DOTALL)
 _BLOG = "blog/"
 
 
@@ -73,7 +74,7 @@ def _filled(template: str, place: str, path: str, fields: Mapping[str, Any], tit
 
 def front_matter(body: bytes) -> Mapping[str, Any]:
     """Return the fields of a page's front matter, empty if there is none or it can't be read."""
-    match = _FRONT_MATTER.match(body[:20_000].decode("utf-8-sig", "replace").replace("\r\n", "\n"))
+    match = FRONT_MATTER.match(body[:20_000].decode("utf-8-sig", "replace").replace("\r\n", "\n"))
     with suppress(NotParsed):  # PyYAML rejects tabs that YAML allows in lists
         fields = (parse_yaml if match[1] == "---" else parse_toml)(match[2].expandtabs()) if match else None
         return fields if isinstance(fields, dict) else {}

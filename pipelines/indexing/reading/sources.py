@@ -15,7 +15,7 @@ from posixpath import commonpath, join, normpath
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, SOURCES, format_of_name
+from pipelines.indexing.reading.formats import ASCIIDOC, HTML, MARKDOWN, SOURCES, format_of_name
 from pipelines.indexing.reading.locales import Renames, locale_folders, locale_renames
 from pipelines.text.parsing import NotParsed, parse_yaml
 
@@ -65,6 +65,11 @@ class SourceFolder:
     liquid: bool = False
 
     @property
+    def renders_html(self) -> bool:
+        """Whether the generator makes pages from HTML, which it publishes like other sources."""
+        return HTML.media_type in dict(self.formats)
+
+    @property
     def named_within(self) -> bool:
         """Whether the front matter of a page may set its URL."""
         return bool(self.whole or self.routes)
@@ -107,7 +112,7 @@ class Publishing:
     captures the configured path rewrites (`'en/:rest*': ':rest*'`), and `leaves_out` a list of unpublished paths. With
     `locales`, a file `page.fr.md` is a translation if the configuration declares the locale, and a locale may have its
     own folder. `attributes` are AsciiDoc attributes with the paths of their values in a YAML configuration: the path of
-    ALL leads to several attributes, and an attribute without a path is always set.
+    ALL leads to several attributes, and an attribute without a path is always set. With `html`, HTML is a source, too.
     """
 
     configs: str
@@ -131,6 +136,7 @@ class Publishing:
     leaves_out: str = ""
     locales: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict)
+    html: str = ""
     liquid: bool = False
 
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
@@ -159,7 +165,7 @@ class Publishing:
         contents = read(root + self.contents) if self.contents else None
         pages = frozenset(normpath(unquote(link)) for link in re.findall(_PAGE, contents or ""))
         reads = next((kind for kind, sign in self.reads_as.items() if re.search(sign, text)), self.reads)
-        formats = ((MARKDOWN.media_type, reads),)
+        formats = ((MARKDOWN.media_type, reads), *([(HTML.media_type, HTML.media_type)] if self.html else ()))
         around = _asciidoc_attributes(text, self.attributes) if self.attributes else ()
         return replace(
             found, formats=formats, routes=places, titles=bool(self.titles), names=self._names(text), pages=pages,

@@ -62,8 +62,10 @@ class FolderSource(PageSource):
             reading.tell(said)
         if self.only is not None:
             listing = limit_files(settings, listing, self.only)
-        pages, drafts = save_files(settings, listing, reading.store, reading.collection, reading.run, reading.read_all)
-        reading.count_files(listing.skipped, listing.excluded + drafts)
+        pages, left_out = save_files(
+            settings, listing, reading.store, reading.collection, reading.run, reading.read_all
+        )
+        reading.count_files(listing.skipped, listing.excluded + left_out)
         reading.tell(f"{counted(pages, 'file')} under {self.name}")
         yield from ()
 

@@ -38,6 +38,15 @@ def shown(text: str, kind: str = "text/markdown") -> str:
         ('{% include note.html content="Restart the **server** now." %}', "Restart the server now."),
         ('{% include tip.html message="Keep it." type="danger" %}', "Keep it."),
         ("{{< skew currentVersion >}} is new.", "is new."),
+        # Values without names.
+        ('{{< button "/start" "Get started now" "large" >}}', "Get started now"),
+        ('{% callout "info", "Read this first." %}Words.{% endcallout %}', "Read this first.\n\nWords."),
+        ('{% asset_img a.jpg "A small cat" %}', "A small cat"),
+        ('{{< youtube "dQw4w9 WgXcQ" >}}{{< icon "fa fa-x" >}}{{< ref "A/b c" >}}B.', "B."),
+        (
+            "{% tabs one %}\n<!-- tab First tab@icon -->\nA.\n<!-- endtab -->\n<!-- tab B -->\nC.\n{% endtabs %}",
+            "First tab:\n\nA.\n\nB:\n\nC.",
+        ),
     ],
 )
 def test_shortcode_leaves_its_readable_attributes_in_place(text, words):
@@ -264,3 +273,30 @@ MARKED = {
 @pytest.mark.parametrize(("info", "code", "lines"), MARKED.values(), ids=MARKED)
 def test_notation_of_marked_lines_is_no_code(info, code, lines):
     assert shown(f"Text.\n\n```{info}\n{code}\n```\n", "text/mdx") == f"Text.\n{lines}"
+
+
+def test_empty_lines_may_come_before_front_matter():
+    document = read("\n\n---\ntitle: The title\n---\n\nWords.\n")
+    assert document.title == "The title" and text_of(*document.sections) == "Words."
+    assert shown("\n---\n\nWords.\n\n---\n") == "Words."
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A {{ page.title }} b {{ figure(alt='The words', src=\"a.png\") }} c.", "A b The words c."),
+        ("A [b]({{ '/c' | url }}) and [d]({{ path('e f') }}).", "A b and d."),
+        (
+            "{%- set c %}\nx = {% raw %}{{ 1 }}{% endraw %}\n{%- endset %}\n{{ c | highlight('py') | safe }}\n\nB.",
+            "x = {{ 1 }}\nB.",
+        ),
+        ("{% set a %}One **two**.{% endset %}\n\nB {{ a | safe }} {{ c }}", "B One two."),
+        ('{% quote(author="A. L.") %}\nWords.\n{% end %}', "Words."),
+        ("`{{ a }}`", "{{ a }}"),
+        ("{# no words #}\nWords.", "Words."),
+    ],
+)
+def test_values_that_only_a_template_knows_are_left_out(text, words):
+    assert " ".join(shown(f"Words.\n\n{text}\n", "text/x-templated-markdown").split()) == " ".join(
+        f"Words.\n\n{words}".split()
+    )

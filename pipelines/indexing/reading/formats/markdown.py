@@ -44,8 +44,8 @@ from pipelines.indexing.reading.formats.slugs import (
     slug,
     vue_slug,
 )
+from pipelines.indexing.reading.formats.template_values import values, with_captures
 from pipelines.indexing.reading.formats.templates import templates
-from pipelines.indexing.reading.formats.vue import vue
 from pipelines.indexing.reading.formats.whole_html import whole_html
 from pipelines.indexing.reading.html.elements import MATH
 from pipelines.indexing.reading.text import text_of_page
@@ -72,6 +72,7 @@ _DOCFX = re.compile(
 _XREF = re.compile(r"<xref:([^\s<>?]{1,500})(?:\?([^\s<>]{0,500}))?>")
 _ASIDE = re.compile(r"%%(?:(?!%%)[^\n]){0,1000}%%|==(?=\S)([^=\n]{1,500})(?<=\S)==|(?<=\s)\^[\w-]+(?=\s*\Z)")
 _ALERT = re.compile(r"\[!(\w+)\][+-]? ?(.*)(?:\n|\Z)")
+_GAP = re.compile(r"\A\s+(?=---[ \t]*\n\s*[\w-]+[ \t]*:|\+\+\+[ \t]*\n\s*[\w-]+[ \t]*=)")  # before front matter
 _FIELD = re.compile(r"^(title|lang|language)(?::|[ \t]*=)[ \t]*(\S.*)$", re.MULTILINE)
 _BOX_TITLE = re.compile(
     r"([\w-]++)\s*(?:\{[^{}]*\}\s*)?(?:\[(?P<bracket>.*)\]\s*(?:\{[^{}]*\})?|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?"
@@ -121,7 +122,15 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
     formats.PYTHON_MARKDOWN: Dialect(
         python_markdown_slug, "{name}_{count}", "/", (python_markdown, emojis(left_out), icons, whole_html)
     ),
-    formats.VUE_MARKDOWN: Dialect(vue_slug, rules=(vue, emojis(left_out))),
+    formats.MKDOCS_MACROS: Dialect(
+        python_markdown_slug,
+        "{name}_{count}",
+        "/",
+        (python_markdown, emojis(left_out), icons, whole_html, values, templates),
+        with_captures,
+    ),
+    formats.TEMPLATED_MARKDOWN: Dialect(rules=(values, templates, emojis(named)), prepare=with_captures),
+    formats.VUE_MARKDOWN: Dialect(vue_slug, rules=(values, emojis(left_out))),
     formats.DOCSIFY: Dialect(docsify_slug, rules=(docsify, emojis(named))),
     formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc, title_has_id=False),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
@@ -139,7 +148,7 @@ def dialect_of(page: Page) -> Dialect:
 
 def read_markdown(page: Page) -> Document:
     """Read a Markdown page by way of the HTML that its dialect gives. Raises UnreadablePage."""
-    rendered, fields = render([text_of_page(page)], dialect_of(page))
+    rendered, fields = render([_GAP.sub("", text_of_page(page))], dialect_of(page))
     language, title = fields.get("lang") or fields.get("language") or "", clean_page(fields.get("title", ""))
     if title and rendered.endswith(
         "<main></main>"

@@ -47,6 +47,8 @@ _NAME = re.compile(r"[{<%\s/-]*([\w-]*)")
 _SHOWN_ITSELF = re.compile(r"(\{\{[<%])/\*([^{\n]*?)\*/([>%]\}\})")
 _TAB = re.compile(r"\{\{[<%]\s*tab\s+(?:(?:tab)?[nN]ame=)?\"([^\"\n]+)\"")
 _TERM = re.compile(r"\b\w*term\w*=[\"']([\w -]+)[\"']")
+_VALUE_OF_PLACE = re.compile(r"(?<==)\"[^\"\n]*\"|\"([^\"\n]*)\"")  # a value without a name
+_TAB_COMMENT = re.compile(r"<!--\s*tab\s+([^<>@\n]*?)(?:@[^<>\n]*?)?\s*-->")  # of a tag `tabs` of Hexo's themes
 _IN_LINE = re.compile(r"\b(?:text|\w*term\w*)=")  # a tag that is part of a sentence, even at the beginning of a line
 _LANGUAGE = re.compile(r"[{<%\s-]*highlight\s+\"?([\w+#-]+)|.*?\blang(?:uage)?[:=][\"']?([\w+#-]+)")
 _CODE = ("highlight", "codeblock", "code")  # names of tags around a listing
@@ -76,10 +78,17 @@ def templates(parser: MarkdownIt) -> None:
 
 
 def _words_of(tag: str) -> str:
-    """Return the title of a tag, or its only term, by which the page shows the tag."""
+    """Return the title of a tag, or its only term, or its values that are words for readers."""
     tab = _TAB.match(tag)
     terms = _TERM.findall(tag)
-    return (tab[1] if tab else "") or shown_words(tag) or (terms[0] if len(terms) == 1 else "")
+    named = (tab[1] if tab else "") or shown_words(tag) or (terms[0] if len(terms) == 1 else "")
+    return named or " ".join(filter(_are_words, _VALUE_OF_PLACE.findall(tag)))
+
+
+def _are_words(value: str) -> bool:
+    """Return whether a value is no address, name or option: several words, of which the first has a capital letter."""
+    words = value.split()
+    return len(words) > 1 and value[0].isupper() and all(word.strip(".,:;!?()'’-").isalnum() for word in words[:2])
 
 
 def _filled(found: re.Match[str]) -> str:
@@ -87,6 +96,11 @@ def _filled(found: re.Match[str]) -> str:
     if itself := _SHOWN_ITSELF.fullmatch(found[0]):
         return escapeHtml("".join(itself.groups()))
     return found["path"] or escapeHtml(_words_of(found[0]))
+
+
+def fill_tags(html: str) -> str:
+    """Return HTML with the words of its template tags."""
+    return _TAB_COMMENT.sub(r"<p>\1:</p>", _TAG_OR_VALUE.sub(_filled, html))
 
 
 def _target(text: str, start: int, end: int) -> tuple[str, int] | None:
@@ -259,10 +273,10 @@ def _inline_html(state: StateInline, silent: bool) -> bool:
 def _fill_html(state: StateCore) -> None:
     """Resolve template tags in HTML, and unescape tags that code shows."""
     for token in inline_tokens(state.tokens):
-        if "{" not in token.content or token.type == "inline":
+        if token.type == "inline" or ("{" not in token.content and "<!--" not in token.content):
             continue
         if token.type in ("html_block", "html_inline"):
-            token.content = _TAG_OR_VALUE.sub(_filled, token.content)
+            token.content = fill_tags(token.content)
         elif token.type in ("fence", "code_block", "code_inline"):
             token.content = _SHOWN_ITSELF.sub(r"\1\2\3", _without_raw(token.content))
 
