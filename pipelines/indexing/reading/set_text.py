@@ -4,7 +4,7 @@ The text is prose although it is in a `<pre>` or indented. Independent of HTML a
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from textwrap import dedent
 from typing import NamedTuple
 
@@ -18,18 +18,29 @@ _LETTERS = 0.7  # share of words in a paragraph that have only letters
 _BULLETS = ("o", "•", "·", "*", "-", "+")
 # Minimum share of all words in paragraphs (the rest are names, signatures and examples), and minimum words in one.
 _PROSE, _LONG = 0.4, 12
+_TITLE = 9  # words
+_MARKS, _STOPS = ("*", "|", "$", ">"), (".", ":", ",", ";", "!", "?")  # at the start and the end of other lines
 
 
 class SetText(NamedTuple):
     """A part of a text: a `heading`, a part that keeps its line breaks (`lined`), or a paragraph.
 
-    A paragraph may be the description of a `term`.
+    A paragraph may be the description of a `term`. `line` is the number of its first line in the text, from 0.
     """
 
     text: str
     term: str = ""
     heading: bool = False
     lined: bool = False
+    line: int = 0
+
+    @property
+    def title(self) -> str:
+        """The first line of a part that keeps its lines, as a title: no sentence, and no name at the right margin."""
+        lines = (line for line in self.text.split("\n") if any(map(str.isalnum, line)))
+        words = re.split(r" {3,}", next(lines, "").strip())[0] if self.lined else ""
+        is_title = words[:1] not in _MARKS and words[-1:] not in _STOPS and len(words.split()) <= _TITLE
+        return words if is_title else ""
 
 
 def parts_of(text: str) -> list[SetText]:
@@ -38,15 +49,24 @@ def parts_of(text: str) -> list[SetText]:
     lengths, parts = sorted(map(len, filter(None, lines))), list[SetText]()
     width = lengths[len(lengths) * 3 // 4] if lengths else 0  # lines of examples may be longer
     known = frozenset(re.findall(r"\w+", text))
-    for part in re.split(r"\n{2,}|\n(?= *[-*•] +\S)", "\n".join(lines).strip("\n")):
+    for line, part in _divided("\n".join(lines).strip("\n")):
         first, _, rest = part.partition("\n")
         is_heading = first.isupper() and first[0] != " " and "  " not in first
-        parts += [SetText(first, heading=True)] if is_heading else []
+        parts += [SetText(first, heading=True, line=line)] if is_heading else []
         if part := rest if is_heading else part:
-            parts.append(_part(part.split("\n"), width, known))
+            parts.append(_part(part.split("\n"), width, known)._replace(line=line + is_heading))
     prose = [part.text.split() for part in parts if not (part.lined or part.heading)]
     is_prose = any(len(words) >= _LONG and _is_sentence(" ".join(words)) for words in prose)
     return parts if is_prose and sum(map(len, prose)) > _PROSE * len(text.split()) else []
+
+
+def _divided(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the parts of a text between blank lines and at bullets, with the numbers of their first lines."""
+    line = begun = 0
+    for gap in re.finditer(r"\n{2,}|\n(?= *[-*•] +\S)|\Z", text):
+        yield line, text[begun : gap.start()]
+        line += text.count("\n", begun, gap.end())
+        begun = gap.end()
 
 
 def _part(lines: list[str], width: int, known: Collection[str]) -> SetText:

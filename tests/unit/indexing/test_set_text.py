@@ -79,3 +79,41 @@ def test_code_keeps_its_lines(code):
 def test_declared_listing_stays_a_listing(classes):
     html = f"<title>copy</title><body{classes}>{MANUAL}</pre>"
     assert [block.kind for block in blocks_of(read_html(html).sections[0])] == ["code"]
+
+
+SENTENCE = (
+    "It copies one file to another place, overwrites what stands there, and asks nobody at all before it does that."
+)
+NAMED = f"""<pre>
+Copy is a program for files and folders, and this page tells all about it.
+
+=======================================
+1. <a name="intro">Introduction</a>                   *intro*
+
+{SENTENCE}
+
+   <a name="force"></a>'force'   number  (default 0)
+
+{SENTENCE} {SENTENCE}
+
+2. <a id="errors"></a>Errors
+{SENTENCE}
+
+E1: <a name="E1"></a>no file
+</pre>"""
+
+
+def test_anchor_names_in_typeset_text_begin_sections():
+    sections = read_html(f"<title>copy</title><body><h1>copy</h1>{NAMED}").sections
+    assert [(section.anchors, section.headings[1:]) for section in sections] == [
+        ((), ()),
+        (("intro",), ("1. Introduction",)),
+        (("force",), ("'force'",)),
+        (("errors",), ("2. Errors",)),
+    ]
+    assert [block.text for block in blocks_of(sections[1])][1] == SENTENCE
+
+
+def test_names_in_code_do_not_make_it_prose():
+    (section,) = read_html("<h1>T</h1><pre>\n<a name='l1'></a>int a;\n<a name='l2'></a>int b;</pre>").sections
+    assert [(block.kind, block.text) for block in blocks_of(section)] == [("code", "int a;\nint b;")]

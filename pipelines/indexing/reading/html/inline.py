@@ -73,7 +73,7 @@ class InlineText:
     def add(self, element: Element, bold: bool = False) -> None:
         """Add the text and the names of an inline element, without the text after it."""
         tag, first = element.tag, len(self.words)
-        if tag in ("a", "span") and (name := _name_of(element)):
+        if tag in ("a", "span") and (name := name_of(element)):
             (self.after if self._worded else self.before).append(name)
         bold = bold or tag in _BOLD
         self.add_text(element.text, bold)
@@ -199,7 +199,7 @@ def is_inline(element: Element, blocks: frozenset[str] = _BLOCKS) -> bool:
     return blocks.isdisjoint(map(_TAG, element.iter()))
 
 
-def _name_of(element: Element) -> str:
+def name_of(element: Element) -> str:
     """Return the anchor name of an empty `a` or `span`, or of an `a` without a target; "" for other elements."""
     name = element.get("id") or element.get("name") or ""
     if not name or name.startswith(INDEX_IDS) or element.get("class") in INDEX_TERMS:
@@ -236,7 +236,7 @@ def words_from(element: Element | None, most: int) -> int:
 def begins_at_name(element: Element) -> bool:
     """Return whether `element` has an anchor before its first word."""
     for event, part in etree.iterwalk(element, events=("start", "end")):
-        if event == "start" and part.tag in ("a", "span") and _name_of(part):
+        if event == "start" and part.tag in ("a", "span") and name_of(part):
             return True
         text = part.text if event == "start" else part.tail if part is not element else None
         if text and text.strip():

@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
+from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generators import CODE_LINES
-from pipelines.indexing.reading.html.inline import spans_in
+from pipelines.indexing.reading.html.inline import name_of, spans_in
 from pipelines.indexing.reading.html.signatures import SIGNATURE, name_in
 from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph
 from pipelines.page.plain import plain
@@ -34,6 +35,22 @@ def code_block(pre: Element) -> Code | None:
             line.tail = "\n" + (line.tail or "")
     text = as_listing("".join(pre.itertext()))
     return Code(text, language_of(pre)) if text else None
+
+
+def names_by_line(pre: Element) -> dict[int, list[str]]:
+    """Return the anchor names in a listing by the number of their line, counted like the lines of `code_block`."""
+    names: dict[int, list[str]] = {}
+    line = blank = 0
+    begun = False  # whether a line with text has begun
+    for event, element in etree.iterwalk(pre, events=("start", "end")):
+        if event == "start" and element is not pre and (name := name_of(element)):
+            names.setdefault(line, []).append(name)
+        text = element.text if event == "start" else element.tail if element is not pre else None
+        for piece in (text or "").replace(LINE_BREAK, "\n").splitlines(keepends=True):
+            begun |= bool(piece.strip())
+            line += piece.endswith("\n")
+            blank += piece.endswith("\n") and not begun
+    return {max(0, number - blank): found for number, found in names.items()}
 
 
 def language_of(pre: Element) -> str:

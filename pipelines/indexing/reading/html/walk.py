@@ -4,7 +4,8 @@ The builder decides which elements begin a section.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import inf
 from urllib.parse import urlsplit
 
 from lxml.etree import _Element as Element
@@ -23,11 +24,18 @@ from pipelines.indexing.reading.html.inline import (
     names_between,
     words_from,
 )
-from pipelines.indexing.reading.html.listings import PLAIN, code_block, named_language, signature_block, signature_name
+from pipelines.indexing.reading.html.listings import (
+    PLAIN,
+    code_block,
+    named_language,
+    names_by_line,
+    signature_block,
+    signature_name,
+)
 from pipelines.indexing.reading.html.lists import BULLET, LISTS, LinkLists, Numbering
 from pipelines.indexing.reading.html.tables import table_of
 from pipelines.indexing.reading.html.tabs import LABEL
-from pipelines.indexing.reading.set_text import parts_of
+from pipelines.indexing.reading.set_text import SetText, parts_of
 from pipelines.page.builder import MUCH, PageHeading, SectionBuilder
 from pipelines.page.plain import plain
 from pipelines.page.tree import Code, Definitions, Group, Note, Span, Spans, Tab, text_spans
@@ -100,19 +108,35 @@ class TreeWalker:
         code, builder = code_block(pre), self._builder
         classes = (pre.get("class") or "").split()
         is_code = not PLAIN.issuperset(classes) or named_language(pre) or pre.find(".//code") is not None
-        parts = parts_of(code.text) if code and not is_code else []
-        for text, term, heading, lined in parts:
-            if heading:
+        if parts := parts_of(code.text) if code and not is_code else []:
+            self._set_text(parts, names_by_line(pre))
+        else:
+            builder.code(code)
+
+    def _set_text(self, parts: Sequence[SetText], names: Mapping[int, list[str]]) -> None:
+        """Add the parts of a typeset text, with sections at its headings and at the anchor names in it."""
+        builder, ends = self._builder, [part.line for part in parts[1:]]
+        named = [_names_between(names, part.line, end) for part, end in zip(parts, [*ends, inf], strict=True)]
+        for place, part in enumerate(parts):
+            text = part.text
+            builder.target(*named[place])
+            if part.heading:
                 builder.heading(PageHeading(text_spans(text), (), 2))
-            elif lined:
+                continue
+            if builder.waiting:
+                ends_at = [at for at in range(place + 1, len(parts)) if parts[at].heading or named[at]]
+                if title := part.title:  # parts below it that have names only are parts of it
+                    ends_at = [at for at in ends_at if parts[at].heading or parts[at].title]
+                below = [one.text for one in parts[place + 1 : ends_at[0] if ends_at else None]]
+                rest = text.partition(title)[2] if title else ""
+                builder.begin(title, len(text.split()), count_words((f" {one}" for one in (rest, *below)), MUCH))
+            if part.lined:
                 builder.code(Code(text))
-            elif term:
-                with builder.entry((), "", [text_spans(term)], linked=False):
+            elif part.term:
+                with builder.entry((), "", [text_spans(part.term)], linked=False):
                     builder.paragraph(text_spans(text))
             else:
                 builder.paragraph(text_spans(text))
-        if not parts:
-            builder.code(code)
 
     def _box(self, element: Element) -> None:
         classes, builder = (element.get("class") or "").split(), self._builder
@@ -223,6 +247,10 @@ class TreeWalker:
                 self._builder.code(signature)
             if definition is not None:
                 self.walk(definition)
+
+
+def _names_between(names: Mapping[int, list[str]], first: int, end: float) -> list[str]:
+    return [name for line in names if first <= line < end for name in names[line]]
 
 
 def _heading_of(element: Element) -> PageHeading:
