@@ -6,7 +6,7 @@ Every read is one snapshot: it sees all of a publish or none of it.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -56,6 +56,8 @@ class ChangesPruned(LookupError):
 
 
 ScoredChunk = tuple[float, Hit]  # higher is better
+# Chunks by id, and the cursor that reads further ones, if any.
+_Requested = tuple[dict[str, Hit], psycopg.Cursor[DictRow] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,24 @@ class IndexSnapshot:
         Only chunks that pass `filters` are returned, `k` of them if that many pass. A search that times out is repeated
         without vectors. Raises NoSuchIndex if the index was pruned.
         """
-        filters = Filters(**clean_parameters(asdict(filters)))
+        return self.search_while(lambda: ids, vectors, k, filters, collection=collection)
+
+    def search_while(
+        self,
+        find_ids: Callable[[], Sequence[str]],
+        vectors: Sequence[np.ndarray],
+        k: int,
+        filters: Filters = Filters(),
+        *,
+        collection: str | None = None,
+    ) -> SearchResult:
+        """Return the same as `search` for the ids that `find_ids` returns; the server searches while it runs."""
+        filters, find_ids = Filters(**clean_parameters(asdict(filters))), cache(find_ids)
         try:
-            return self._search(vectors, ids, k, filters, collection)
+            return self._search(find_ids, vectors, k, filters, collection)
         except psycopg.errors.QueryCanceled:
             self._break_off()
-            found = self._search((), ids, k, filters, collection)
+            found = self._search(find_ids, (), k, filters, collection)
             return replace(found, nearest=[[] for _ in vectors], too_slow=True)
 
     def page(self, url: str) -> list[Hit]:
@@ -118,34 +132,49 @@ class IndexSnapshot:
         return [self.columns.read_hit(row) for row in rows]
 
     def _search(
-        self, vectors: Sequence[np.ndarray], ids: Sequence[str], k: int, filters: Filters, name: str | None
+        self,
+        find_ids: Callable[[], Sequence[str]],
+        vectors: Sequence[np.ndarray],
+        k: int,
+        filters: Filters,
+        name: str | None,
     ) -> SearchResult:
-        """Send every statement that can be sent, read the results in the same order, then read unknown chunks."""
+        """Send every statement as soon as it can be sent; read the results in the same order."""
         kept = {name: value for name, value in asdict(filters).items() if value not in (None, (), [])}
         self._tune(k)
         collections = self._send("live_revisions", {"index": self.index.id, "collection": name}, row_factory=dict_row)
         few = self._keeps_few(kept) if kept and vectors else False
         way = "search_exactly" if few else "search_chunks"
         nearest = [self._send(way, {"vector": vector}, kept, k) for vector in vectors]
+        ids = find_ids()
+        named = self._request(self.index.revision, ids)
         live = collections.fetchall()
         revision = next((row["searched"] for row in live if row["searched"] is not None), None)
         if revision is None:
             raise NoSuchIndex(f"index {self.index.id} of collection {self.index.collection!r} was pruned")
+        if revision != self.index.revision:
+            named = self._request(revision, ids)
         found = [cursor.fetchall() for cursor in nearest]
         if way == "search_chunks":  # the graph may be exhausted before enough chunks pass the filter
             again = [self._send("search_exactly", {"vector": vector}, kept, k) if len(one) < k else None
                      for one, vector in zip(found, vectors, strict=True)]  # fmt: skip
             found = [more.fetchall() if more else one for one, more in zip(found, again, strict=True)]
-        chunks = self._read(revision, dict.fromkeys([*ids, *(row[0] for rows in found for row in rows)]))
+        others = self._request(revision, {row[0] for rows in found for row in rows}.difference(ids))
+        chunks = self._receive(revision, named) | self._receive(revision, others)
         by_id = {name: chunks[name] for name in ids if name in chunks and filters.keep(chunks[name])}
         return SearchResult(revision, [_scored(rows, chunks) for rows in found], by_id, live=live)
 
-    def _read(self, revision: int, ids: Collection[str]) -> dict[str, Hit]:
-        """Return the chunks with these ids, by id; ids that the index lacks are left out."""
-        chunks = self.known.get(self.index.id, revision, ids)
-        if missing := [name for name in ids if name not in chunks]:
-            rows = self._send("get_chunks", {"ids": missing}, row_factory=dict_row).fetchall()
-            read = [self.columns.read_hit(row) for row in rows]
+    def _request(self, revision: int, ids: Collection[str]) -> _Requested:
+        """Return the known chunks of `revision` with these ids, after sending the statement that reads the others."""
+        known = self.known.get(self.index.id, revision, ids)
+        missing = [name for name in ids if name not in known]
+        return known, self._send("get_chunks", {"ids": missing}, row_factory=dict_row) if missing else None
+
+    def _receive(self, revision: int, requested: _Requested) -> dict[str, Hit]:
+        """Return the requested chunks by id; ids that the index lacks are left out."""
+        chunks, reading = requested
+        if reading:
+            read = list(map(self.columns.read_hit, reading.fetchall()))
             self.known.add(self.index.id, revision, read)
             chunks |= {chunk.chunk_id: chunk for chunk in read}
         return chunks

@@ -199,6 +199,11 @@ class MemorySnapshot:
         nearest = [[] if slow else self._nearest(chunks, vector)[:k] for vector in vectors]
         return SearchResult(self._index.revision, nearest, named, slow, self._store.collections())
 
+    def search_while(
+        self, find_ids: Callable[[], Sequence[str]], vectors: Sequence[np.ndarray], k: int, *args: Any, **options: Any
+    ) -> SearchResult:
+        return self.search(vectors, find_ids(), k, *args, **options)
+
     def page(self, url: str) -> list[Hit]:
         return self._store.chunks_of_pages(self._index.id, [url])
 

@@ -6,11 +6,11 @@ This module knows nothing about indexes or the store.
 import logging
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pipelines import tracing
 
@@ -59,6 +59,7 @@ class LegCalls:
     def __init__(self, threads: Executor, trace: SearchTrace, timeout_s: float | None) -> None:
         self._threads, self._trace = threads, trace
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self._started: list[Future[Any]] = []
 
     def start(
         self, leg: str, step: str, call: Callable[[str], T], queries: Sequence[str], otherwise: T
@@ -68,7 +69,12 @@ class LegCalls:
         futures = [
             self._threads.submit(copy_context().run, run, leg, step, partial(call, q), otherwise) for q in queries
         ]
+        self._started += futures
         return lambda: [self._result(future, leg, otherwise) for future in futures]
+
+    def end_within(self, seconds: float) -> bool:
+        """Return whether all calls that were started end within `seconds`."""
+        return not wait(self._started, seconds).not_done
 
     def _result(self, future: "Future[T]", leg: str, otherwise: T) -> T:
         left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())

@@ -4,9 +4,10 @@ A leg that fails or times out is left out and recorded. This module doesn't know
 prepared.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain
 from typing import TypeVar
 
@@ -41,21 +42,45 @@ T = TypeVar("T")
 
 NEIGHBOURS, HYDE, PLACE = "neighbours", "hyde", "page"  # parts of a search, other than legs, that may fail
 NO_MATCHES = Matches(0, ())
+AT_ONCE_S = 0.0005  # a model that takes longer than this leaves time for BM25
 FEW_WORDS = 0.5  # share of a full BM25 score; a foreign question below it shares hardly a word with the pages
 
 
 @dataclass(frozen=True, slots=True)
-class _LegResults:
-    """The results of the legs for each query, before the store is read; None stands for a missing vector.
+class _Vectors:
+    """The vector of each query, None if it is missing.
 
-    `imagined` is the mean of the question's vector and its hypothetical passage's. `sides` has the ids found for each
-    side of a comparison.
+    `imagined` is the mean of the question's vector and its hypothetical passage's.
     """
 
-    vectors: Sequence[Vector | None]
-    words: Sequence[Matches]
+    of_queries: Sequence[Vector | None]
     imagined: Vector | None = None
+
+    @property
+    def first(self) -> Vector | None:
+        """The question's own vector."""
+        return self.of_queries[0] if self.of_queries else None
+
+    def __iter__(self) -> Iterator[Vector]:
+        return (vector for vector in (*self.of_queries, self.imagined) if vector is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What BM25 finds: the chunks for each query, and for each side of a comparison."""
+
+    of_queries: Sequence[Matches] = ()
     sides: Mapping[str, ScoredIds] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one snapshot of an index has for a search: `of_page` are chunks of the open page."""
+
+    vectors: _Vectors
+    words: _Words
+    chunks: SearchResult
+    of_page: Sequence[ScoredChunk]
 
 
 class Searcher:
@@ -76,55 +101,56 @@ class Searcher:
         index = index if live.index.id == index.id else live.index
         if self._settings.spelling and self._fusion.uses(BM25):
             search = trace.run("spell", lambda: self._correct(search, live, index, trace))
-        results = self._run_legs(search, live, index, trace)
-        found, hits = self._store.read_index(
-            index,
-            lambda chunks: self._rank(search, results, index, chunks, trace, remembered),
-            self._settings.timeout_s,
-        )
-        if found.too_slow:
+        found = self._find(search, live, index, trace)
+        chunks = found.chunks
+        if remembered:
+            self._indexes.check_live(remembered, search.collection, chunks.live)
+        hits = self._rank(search, found, index, trace)
+        if chunks.too_slow:
             trace.mark_degraded(VECTOR, f"the store took longer than {self._settings.timeout_s} s")
-        self._check_words(live, results.words, found, trace)
+        self._check_words(live, found.words.of_queries, chunks, trace)
         hits = self._add_neighbours(index, hits, search.neighbours, trace)
         return Retrieval(
             question=search.queries[0],
             hits=tuple(hits),
             index=index,
-            revision=found.revision,
+            revision=chunks.revision,
             degraded=tuple(part for part in (*LEGS, NEIGHBOURS, HYDE, PLACE) if part in trace.degraded),
             timings=dict(trace.timings),
             queries=search.queries,
-            evidence=_weigh_evidence(search.queries[0], live, results, found),
+            evidence=_weigh_evidence(search.queries[0], live, found),
             pages=self._read_pages(index, hits, search.pages, trace),
         )
 
-    def _rank(
-        self,
-        search: Search,
-        results: _LegResults,
-        index: Index,
-        chunks: IndexSnapshot,
-        trace: SearchTrace,
-        remembered: Index | None,
-    ) -> tuple[SearchResult, Sequence[Hit]]:
-        """Search one snapshot, fuse what was found, and rank the texts."""
-        found = trace.run("search", lambda: self._find(search, results, chunks))
-        if remembered:
-            self._indexes.check_live(remembered, search.collection, found.live)
-        lists = self._lists(search, results, found)
-        if search.focus:
-            nothing: list[ScoredChunk] = []
-            of_page = trace.run_leg(PLACE, PLACE, lambda: self._find_in_page(search, chunks, results), nothing)
-            lists.append(RankedList(PLACE, of_page))
+    def _find(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _Found:
+        """Run all legs: BM25 works in this thread while the model embeds, or while the store searches.
+
+        The second is for vectors that are known at once.
+        """
+        if self._fusion.uses(BM25):
+            self._follow(live, index, trace)
+        model, embed = self._start_model(search, live, trace)
+        words = cache(lambda: self._find_words(search, live, index, trace))
+        if not model.end_within(AT_ONCE_S):
+            words()
+        vectors = embed()
+        chunks, of_page = self._store.read_index(
+            index, lambda chunks: self._read(search, vectors, words, chunks, trace), self._settings.timeout_s
+        )
+        return _Found(vectors, words(), chunks, of_page)
+
+    def _rank(self, search: Search, found: _Found, index: Index, trace: SearchTrace) -> Sequence[Hit]:
+        """Fuse what was found, and rank the texts."""
+        lists = self._lists(search, found)
         of_pages = both_priors(place_prior(search), boost_prior(index.rules.get("boosts", {})))
         of_question = question_prior(search, lists)
         prior = both_priors(of_pages, of_question)
         texts = trace.run("fuse", lambda: self._fuse(search, lists, prior))
         if not self._orders(search):
-            return found, [text.to_hit(text.chunk) for text in texts]
+            return [text.to_hit(text.chunk) for text in texts]
         weights = self._fusion.prior(search.queries, of_pages), of_question
         ranked = trace.run("rank", lambda: self._by_texts(search, texts, *weights))
-        return found, put_sides(ranked, results.sides, found.by_id, search.k)
+        return put_sides(ranked, found.words.sides, found.chunks.by_id, search.k)
 
     def _by_texts(self, search: Search, texts: Sequence[FusedText], of_pages: Prior, of_question: Prior) -> list[Hit]:
         """Return the hits of the best texts; the best one in any language stays among them."""
@@ -152,69 +178,95 @@ class Searcher:
             fused = page_first(fused, search.place.url, search.k, search.focus == "whole")
         return fused[: self._depth(search) if self._orders(search) else search.k]
 
-    def _run_legs(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _LegResults:
-        """Run every query on every leg: the model in its own threads, and meanwhile BM25 in this one."""
+    def _start_model(
+        self, search: Search, live: LiveIndex, trace: SearchTrace
+    ) -> tuple[LegCalls, Callable[[], _Vectors]]:
+        """Start to embed the queries and the passage in the model's threads; return a function that waits for them."""
         timeout_s = self._settings.timeout_s
-        limit = None if timeout_s is None else self._settings.patience_s + timeout_s
-        model = LegCalls(self._threads, trace, limit)
-
-        def words(step: str, query: str) -> Matches:
-            return trace.run_leg(BM25, step, lambda: self._find_words(query, search, live, index, trace), NO_MATCHES)
-
+        model = LegCalls(self._threads, trace, None if timeout_s is None else self._settings.patience_s + timeout_s)
         asked = search.queries if self._fusion.uses(VECTOR) else ()
+        passages = [search.passage] if search.passage and asked else []
         vectors = model.start(VECTOR, "embed", lambda query: _checked(live.model.embed_query(query), live), asked, None)
-        passages = [search.passage] if search.passage and self._fusion.uses(VECTOR) else []
         passage = model.start(HYDE, "embed_passage", lambda text: _embed_passage(text, live), passages, None)
-        matches = [words("bm25", query) for query in search.queries] if self._fusion.uses(BM25) else []
-        sides = compared(search.queries[0]) if self._orders(search) and self._fusion.uses(BM25) else ()
-        by_side = {side: words("sides", side).scores[:SIDE_DEPTH] for side in sides}
-        found = vectors()
-        return _LegResults(found, matches, _mean(*found[:1], *passage()), by_side)
 
-    def _find_words(self, query: str, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Matches:
-        """Find the chunks with words of a query by BM25; none before the first sync."""
-        self._follow(live, index, trace)
-        if live.lexical.revision is None:
-            return NO_MATCHES
-        also = other_words(query, index.rules.get("synonyms", ()))
-        return live.lexical.search(query, self._depth(search), search.filters, also)
+        def wait() -> _Vectors:
+            of_queries = vectors()
+            return _Vectors(of_queries, _mean(*of_queries[:1], *passage()))
 
-    def _find(self, search: Search, results: _LegResults, chunks: IndexSnapshot) -> SearchResult:
-        """Find the nearest chunks to every vector, and every chunk that a leg or the previous turn named."""
-        vectors = [vector for vector in (*results.vectors, results.imagined) if vector is not None]
-        lists = [*(matches.scores for matches in results.words), *results.sides.values()]
-        found = [name for scores in lists for name, _ in scores]
-        ids = list(dict.fromkeys([*found, *self._previous(search)]))
-        named = self._indexes.named(search.collection)
-        return chunks.search(vectors, ids, self._depth(search), search.filters, collection=named)
+        return model, wait
 
-    def _find_in_page(self, search: Search, chunks: IndexSnapshot, results: _LegResults) -> list[ScoredChunk]:
+    def _find_words(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _Words:
+        """Find the chunks with words of every query, and of every side of a comparison, by BM25."""
+        if not self._fusion.uses(BM25):
+            return _Words()
+
+        def find(step: str, query: str) -> Matches:
+            also = other_words(query, index.rules.get("synonyms", ()))
+            depth = self._depth(search)
+            return trace.run_leg(
+                BM25, step, lambda: live.lexical.search(query, depth, search.filters, also), NO_MATCHES
+            )
+
+        if BM25 in trace.degraded and live.lexical.revision is None:  # before the first sync
+            return _Words([NO_MATCHES for _ in search.queries])
+        sides = compared(search.queries[0]) if self._orders(search) else ()
+        return _Words(
+            [find("bm25", query) for query in search.queries],
+            {side: find("sides", side).scores[:SIDE_DEPTH] for side in sides},
+        )
+
+    def _read(
+        self,
+        search: Search,
+        vectors: _Vectors,
+        words: Callable[[], _Words],
+        chunks: IndexSnapshot,
+        trace: SearchTrace,
+    ) -> tuple[SearchResult, Sequence[ScoredChunk]]:
+        """Read the nearest chunks to every vector, those that BM25 or the previous turn named, and the open page's."""
+
+        def names() -> list[str]:
+            lists = [*(matches.scores for matches in words().of_queries), *words().sides.values()]
+            found = [name for scores in lists for name, _ in scores]
+            return list(dict.fromkeys([*found, *self._previous(search)]))
+
+        def find() -> SearchResult:
+            named = self._indexes.named(search.collection)
+            return chunks.search_while(names, list(vectors), self._depth(search), search.filters, collection=named)
+
+        found, nothing = trace.run("search", find), list[ScoredChunk]()
+        if not search.focus:
+            return found, nothing
+        return found, trace.run_leg(PLACE, PLACE, lambda: self._find_in_page(search, chunks, vectors), nothing)
+
+    def _find_in_page(self, search: Search, chunks: IndexSnapshot, vectors: _Vectors) -> list[ScoredChunk]:
         """Find chunks of the open page: the nearest to the last wording of the question, or the first ones."""
-        place, vectors = search.place, [vector for vector in results.vectors[-1:] if vector is not None]
+        place, last = search.place, [vector for vector in vectors.of_queries[-1:] if vector is not None]
         if place is None:
             return []
-        if search.focus != "whole" and vectors:
+        if search.focus != "whole" and last:
             only = replace(search.filters, url_prefix=place.url)
-            (nearest,) = chunks.search(vectors, [], self._depth(search), only).nearest
+            (nearest,) = chunks.search(last, [], self._depth(search), only).nearest
             # Pages below the open one can fill the depth.
             if of_page := [scored for scored in nearest if scored[1].url == place.url]:
                 return of_page
         return [(1 / n, chunk) for n, chunk in enumerate(chunks.page(place.url)[: self._depth(search)], start=1)]
 
-    def _lists(self, search: Search, results: _LegResults, found: SearchResult) -> list[RankedList]:
+    def _lists(self, search: Search, found: _Found) -> list[RankedList]:
         """Return the lists to fuse, one for each leg and query."""
-        nearest = iter(found.nearest)
-        by_query = [next(nearest) if vector is not None else [] for vector in results.vectors]
-        if results.imagined is not None:
+        chunks, vectors = found.chunks, found.vectors
+        nearest = iter(chunks.nearest)
+        by_query = [next(nearest) if vector is not None else [] for vector in vectors.of_queries]
+        if vectors.imagined is not None:
             by_query[0] = next(nearest)
         lists = self._fusion.weigh(VECTOR, by_query)
-        lists += self._fusion.weigh(BM25, [_chunks(matches.scores, found) for matches in results.words])
+        lists += self._fusion.weigh(BM25, [_chunks(matches.scores, chunks) for matches in found.words.of_queries])
         known = {chunk.chunk_id for one in lists for _, chunk in one.chunks}
         # A chunk that another leg also found needs no boost, which could push out a better section of its page.
         if previous := [chunk_id for chunk_id in self._previous(search) if chunk_id not in known]:
             places = [(chunk_id, 1 / place) for place, chunk_id in enumerate(previous, start=1)]
-            lists += self._fusion.weigh(PREVIOUS, [_chunks(places, found)])
-        return lists
+            lists += self._fusion.weigh(PREVIOUS, [_chunks(places, chunks)])
+        return [*lists, RankedList(PLACE, found.of_page)] if search.focus else lists
 
     def _previous(self, search: Search) -> list[str]:
         return list(dict.fromkeys(search.previous)) if self._fusion.uses(PREVIOUS) else []
@@ -293,12 +345,12 @@ def _asked_in_its_language(search: Search) -> bool:
     return bool(language) and (not asked_in or same_language(asked_in, language))
 
 
-def _weigh_evidence(question: str, live: LiveIndex, results: _LegResults, found: SearchResult) -> Evidence | None:
+def _weigh_evidence(question: str, live: LiveIndex, found: _Found) -> Evidence | None:
     """Return how well the index fits the question, which is the first query; None without words to weigh."""
-    matches = results.words[0] if results.words else NO_MATCHES
+    matches = next(iter(found.words.of_queries), NO_MATCHES)
     if not matches.full_score:
         return None
-    nearest = found.nearest[0] if found.nearest and results.vectors and results.vectors[0] is not None else ()
+    nearest = found.chunks.nearest[0] if found.chunks.nearest and found.vectors.first is not None else ()
     cosine = live.yardstick.scale(max(score for score, _ in nearest)) if live.yardstick and nearest else None
     words = matches.scores[0][1] / matches.full_score if matches.scores else 0.0
     if cosine is not None and words < FEW_WORDS and is_foreign(question):

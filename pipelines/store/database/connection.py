@@ -290,10 +290,13 @@ def snapshot(connection: Connection, *, pipelined: bool = False) -> Iterator[Non
 
 @contextmanager
 def _pipeline(connection: Connection) -> Iterator[None]:
-    """Run the body in a pipeline, whose first statement begins a transaction; `transaction()` would wait for that."""
+    """Run the body in a pipeline, whose first statement begins a transaction; `transaction()` would wait for that.
+
+    The end of the pipeline waits for the end of the transaction; `commit()` would wait for itself before.
+    """
     with connection.pipeline():
         yield
-        connection.commit()
+        connection.execute("commit", prepare=False)
 
 
 def is_alive(connection: Connection) -> bool:

@@ -588,6 +588,36 @@ def test_chunk_is_read_once_a_revision(store, workshop):
     assert "Renamed" in {hit.title for hit in after}
 
 
+def test_chunk_of_an_earlier_revision_is_read_again(store, workshop):
+    workshop.reindex(small_site(3))
+    vector, before = workshop.embedder.embed_query("part 1 on page 2"), workshop.live()
+    ids = [hit.chunk_id for hit in nearest_hits(store, before, vector, 50)]
+    with psycopg.connect(store.url) as connection:
+        connection.execute(sql.SQL("update {} set title = 'Renamed'").format(chunk_table(before.id)))
+    workshop.reindex(small_site(3) | {"p99": {"s0": "Another text."}})
+    found = store.read_index(before, lambda chunks: chunks.search([], ids, 5))
+    assert found.revision == 2 and "Renamed" in {hit.title for hit in found.by_id.values()}
+
+
+def test_server_searches_while_ids_are_found(store, workshop):
+    workshop.reindex(small_site(3))
+    vector = workshop.embedder.embed_query("part 1 on page 2")
+    seen = (
+        "select 1 from pg_stat_activity where datname = current_database() and query like %s and xact_start is not null"
+    )
+    asked = []
+
+    def find_ids():
+        deadline = time.monotonic() + 30
+        with psycopg.connect(store.url, autocommit=True) as other:
+            while not asked and time.monotonic() < deadline:
+                asked.extend(other.execute(seen, [f"%{chunk_table(workshop.live().id).as_string()[1:-1]}%<=>%"]))
+        return ()
+
+    found = store.read_index(workshop.live(), lambda chunks: chunks.search_while(find_ids, [vector], 5))
+    assert asked and len(found.nearest[0]) == 5
+
+
 def test_hits_equal_those_of_the_plain_method(store, workshop, tmp_path):
     """Whole hits of each leg are fused in the textbook way: scores, order, ties and equal texts are the same."""
     site = {
