@@ -170,7 +170,9 @@ class Answerers:
 
     async def _route(self, reading: Reading, trace: Trace) -> Route:
         with trace.step("route"):
-            route = await asyncio.to_thread(self._router.route, reading.standalone)
+            routing = self._router.route
+            fixed = isinstance(self._router, FixedRouter)  # the way to a thread and back would take longer
+            route = routing(reading.standalone) if fixed else await asyncio.to_thread(routing, reading.standalone)
         self._writer.check(route.agent, reading.question.variables, reading.question.templates)
         return route
 

@@ -141,8 +141,7 @@ class IndexSnapshot:
     ) -> SearchResult:
         """Send every statement as soon as it can be sent; read the results in the same order."""
         kept = {name: value for name, value in asdict(filters).items() if value not in (None, (), [])}
-        self._tune(k)
-        collections = self._send("live_revisions", {"index": self.index.id, "collection": name}, row_factory=dict_row)
+        collections = self._begin(k, name)
         few = self._keeps_few(kept) if kept and vectors else False
         way = "search_exactly" if few else "search_chunks"
         nearest = [self._send(way, {"vector": vector}, kept, k) for vector in vectors]
@@ -168,7 +167,7 @@ class IndexSnapshot:
         """Return the known chunks of `revision` with these ids, after sending the statement that reads the others."""
         known = self.known.get(self.index.id, revision, ids)
         missing = [name for name in ids if name not in known]
-        return known, self._send("get_chunks", {"ids": missing}, row_factory=dict_row) if missing else None
+        return known, self._send("get_chunks", {"ids": " ".join(missing)}, row_factory=dict_row) if missing else None
 
     def _receive(self, revision: int, requested: _Requested) -> dict[str, Hit]:
         """Return the requested chunks by id; ids that the index lacks are left out."""
@@ -185,11 +184,15 @@ class IndexSnapshot:
             self.connection.rollback()
         self.connection.rollback()
 
-    def _tune(self, k: int) -> None:
-        """For this transaction, make the graph search wide enough for `k` and set the statement timeout."""
+    def _begin(self, k: int, collection: str | None) -> psycopg.Cursor[DictRow]:
+        """Send the settings of this transaction, and return the cursor that reads which indexes are live.
+
+        The graph search becomes wide enough for `k`, and statements get their timeout.
+        """
         timeout_ms = max(1, int(self.timeout_s * 1000)) if self.timeout_s else 0
-        lists = {"k": k, "most": MOST_EF_SEARCH, "ef": EF_SEARCH, "huge_ef": HUGE_EF_SEARCH, "huge": HUGE_GRAPH}
-        self._send("tune_search", {**lists, "table": self._table, "timeout_ms": str(timeout_ms)})
+        wide = {"k": k, "most": MOST_EF_SEARCH, "ef": EF_SEARCH, "huge_ef": HUGE_EF_SEARCH, "huge": HUGE_GRAPH}
+        asked = {"table": self._table, "index": self.index.id, "collection": collection}
+        return self._send("begin_search", {**wide, **asked, "timeout_ms": str(timeout_ms)}, row_factory=dict_row)
 
     @property
     def _table(self) -> str:
@@ -421,7 +424,7 @@ class Indexes(ChunkTables):
                 values = {"index": index, "revision": revision}
                 ids = [row["chunk_id"] for row in connection.execute(statement("changes_since"), values)]
                 parts = {**self.columns.parts, "chunk": chunk_table(index)}
-                rows = connection.execute(statement("get_chunks", **parts), {"ids": ids}).fetchall()
+                rows = connection.execute(statement("get_chunks", **parts), {"ids": " ".join(ids)}).fetchall()
                 chunks = {row["id"]: self.columns.read_hit(row) for row in rows}
                 return row["revision"], [(name, chunks.get(name)) for name in ids]
 

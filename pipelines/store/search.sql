@@ -8,9 +8,18 @@
 jsonb_strip_nulls(jsonb_build_object(
     'boosts', c.settings -> 'boosts', 'synonyms', c.settings -> 'synonyms', 'pinned', c.settings -> 'pinned'))
 
--- name: live_revisions
+-- name: begin_search
+-- Sets up the transaction of a search: the limit of its next statements' time, and a graph search that is wide enough
+-- for k. Returns which indexes are live.
+with prepared as materialized (
+    select set_config('statement_timeout', %(timeout_ms)s, true), set_config('jit', 'off', true),
+        set_config('hnsw.iterative_scan', 'relaxed_order', true),
+        set_config('hnsw.ef_search', least(%(most)s, greatest(%(k)s,
+            case when reltuples > %(huge)s then %(huge_ef)s else %(ef)s end))::text, true)
+    from pg_class where oid = to_regclass(%(table)s))
 select c.name, c.is_default, live.id as index, live.revision, searched.revision as searched, {rules} as rules
-from collection c
+from prepared
+cross join collection c
 left join index live on live.collection = c.name and live.state = 'live'
 left join index searched on searched.collection = c.name and searched.id = %(index)s
 where c.name = coalesce(%(collection)s, c.name) order by c.name;
@@ -32,13 +41,6 @@ starts_with(c.url collate "C", %(url_prefix)s)
 select current_setting('server_encoding') as encoding, pg_backend_pid() = %(pid)s as direct,
     case when pg_backend_pid() = %(pid)s then set_config('jit', 'off', false) end as jit;
 
--- name: tune_search
-select set_config('statement_timeout', %(timeout_ms)s, true), set_config('jit', 'off', true),
-    set_config('hnsw.iterative_scan', 'relaxed_order', true),
-    set_config('hnsw.ef_search', least(%(most)s, greatest(%(k)s,
-        case when reltuples > %(huge)s then %(huge_ef)s else %(ef)s end))::text, true)
-from pg_class where oid = to_regclass(%(table)s);
-
 -- name: keeps_few
 with bound as (
     select greatest(least(reltuples * %(share)s, %(most)s), %(least)s)::bigint as chunks from pg_class
@@ -58,7 +60,8 @@ with kept as materialized (
 select id, coalesce(nullif(1 - distance, 'NaN'), 0) as score from kept order by distance, id limit {k};
 
 -- name: get_chunks
-select {hit} from {chunk} c where c.id = any(%(ids)s);
+-- The ids are one text: psycopg takes 0.07 ms to encode 50 of them as an array.
+select {hit} from {chunk} c where c.id = any(string_to_array(%(ids)s, ' '));
 
 -- name: neighbours
 select h.id as of, {hit}

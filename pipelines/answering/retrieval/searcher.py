@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 NEIGHBOURS, HYDE, PLACE = "neighbours", "hyde", "page"  # parts of a search, other than legs, that may fail
 NO_MATCHES = Matches(0, ())
-AT_ONCE_S = 0.0005  # a model that takes longer than this leaves time for BM25
+AT_ONCE_S = 0.001  # for a known vector; a model takes 2 ms and more, so BM25 ends before it in any case
 FEW_WORDS = 0.5  # share of a full BM25 score; a foreign question below it shares hardly a word with the pages
 
 

@@ -4,10 +4,11 @@ This module knows about agents and about which text may leave the service, but n
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from typing import TypeVar
 
 from pipelines.answering.events import Send
 from pipelines.answering.grounding.answerable import UNKNOWN, is_askable, is_likely, unknown_answer
@@ -37,6 +38,8 @@ from pipelines.llm.session import ChatModel, Status
 from pipelines.page.stored import plain_text
 from pipelines.records import FULL, QUOTED, SUMMARY
 from pipelines.text.languages import say
+
+CitedT = TypeVar("CitedT", Attributor, SummaryFilter)
 
 MOST_SUMMARIZED = 2  # sections; a small model confuses more of them, and takes longer to read them
 
@@ -134,14 +137,15 @@ class AnswerWriter:
         """Write one agent's text: sanitized, without refusals, with the numbers of the supporting passages."""
         capable = task.form == FULL
         refusals = RefusalFilter(final=_is_final(task), whole=capable, question=task.question)
-        sanitizer = _sanitizer(task)
-        written: list[TextStage] = [sanitizer, TextReader(), *([refusals] if may_refuse(task.mode) else [])]
-        stages = TextStages(
-            [sanitizer] if agent is self._extractive else written
-        )  # a quotation already has its numbers
+
+        def prepare() -> tuple[TextStages, Attributor]:
+            stages: list[TextStage] = [_sanitizer(task)]
+            if agent is not self._extractive:  # a quotation already has its numbers
+                stages += [TextReader(), *([refusals] if may_refuse(task.mode) else [])]
+            return TextStages(stages), Attributor(self._passages(task), paper.append_text, task.language)
+
         paper.begin(agent.name)
-        cited = Attributor(self._passages(task), paper.append_text, task.language)
-        await self._write_by(agent, task, paper, stages, cited)
+        cited = await self._write_by(agent, task, paper, prepare)
         refused = refusals.refused or paper.text.strip() == UNKNOWN  # a mode without any passage
         paper.refused, paper.checked = not paper.failed and refused, cited.checked
 
@@ -151,16 +155,23 @@ class AnswerWriter:
             return
         quoted = len({quote.hit for quote in task.quotes})
         task = replace(task, hits=task.hits[: min(quoted, MOST_SUMMARIZED)])
-        summary = SummaryFilter(self._passages(task), paper.text, paper.append_text, task.language)
-        stages = TextStages([_sanitizer(task), TextReader(), RefusalFilter(final=True, question=task.question)])
+
+        def prepare() -> tuple[TextStages, SummaryFilter]:
+            stages = TextStages([_sanitizer(task), TextReader(), RefusalFilter(final=True, question=task.question)])
+            return stages, SummaryFilter(self._passages(task), paper.text, paper.append_text, task.language)
+
         quoting, paper.agent = paper.agent, agent.name
-        await self._write_by(agent, task, paper, stages, summary)
+        summary = await self._write_by(agent, task, paper, prepare)
         paper.agent, paper.checked = agent.name if summary.checked else quoting, summary.checked
 
     async def _write_by(
-        self, agent: Agent, task: Task, paper: Manuscript, stages: TextStages, cited: Attributor | SummaryFilter
-    ) -> None:
-        """Pass the agent's text through the stages to `cited`, and record the result."""
+        self, agent: Agent, task: Task, paper: Manuscript, prepare: Callable[[], tuple[TextStages, CitedT]]
+    ) -> CitedT:
+        """Pass the agent's text through stages to a filter that cites, record the result, and return the filter.
+
+        `prepare` makes both. It is called when the agent says that its model has begun, so that no reader waits for it.
+        """
+        prepared = cache(prepare)
         with paper.trace.step("synthesize"):
             try:
                 async with aclosing(agent.answer(task)) as parts:
@@ -169,18 +180,23 @@ class AnswerWriter:
                             paper.end(part)
                         elif isinstance(part, Status):
                             paper.send(part)
+                            prepared()
                         else:
+                            stages, cited = prepared()
                             for each in cut(part):
                                 await cited.feed(stages.feed(each))
                                 await asyncio.sleep(0)  # an answer may be long: let other questions run
                 if not paper.failed:
+                    stages, cited = prepared()
                     await cited.feed(stages.close())
                     await cited.close()
             except TemplateError:
                 raise
             except Exception as error:
                 paper.fail(f"{type(error).__name__}: {error}")
+        cited = prepared()[1]
         paper.trace.add_seconds("cite", cited.seconds)
+        return cited
 
     def _passages(self, task: Task) -> Passages:
         if self._embed and task.vectors and uses_retrieval(task.mode):

@@ -90,14 +90,13 @@ def features(question: str, found: Sequence[Found]) -> Features:
     for a text with less than SHORT characters and for the first one of its page, otherwise 0.
     """
     stems = _stems(question)
-
     texts = [one.text.lower() for one in found]
-    named = [f"{heading(one)}\n{one.title}\n".lower() for one in found]
-    said, begun = np.empty((2, len(found), len(stems)))
-    for m, stem in enumerate(stems):
-        starts = [_find(text, stem) for text in texts]
-        said[:, m] = [at >= 0 or _find(name, stem) >= 0 for at, name in zip(starts, named, strict=True)]
-        begun[:, m] = [0 <= at <= BEGINNING - len(stem) for at in starts]
+    names = [f"\n{heading(one)}\n{one.title}".lower() for one in found]
+    named = [text + name for text, name in zip(texts, names, strict=True)]
+    starts = np.array([[_find(text, stem) for text in named] for stem in stems], np.int64).reshape(-1, len(found)).T
+    ends = np.array([len(text) for text in texts], np.int64)[:, None]  # after its text come its headings
+    said = np.ascontiguousarray(starts >= 0, np.float64)
+    begun = said * (starts <= BEGINNING - np.array([len(stem) for stem in stems])) * (starts < ends)
     weights = np.log(1 + (1 + len(found)) / (1 + said.sum(axis=0)))
     weights /= weights.sum() or 1.0
     pages = defaultdict[str, float](float)
