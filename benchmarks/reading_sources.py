@@ -61,7 +61,7 @@ def measure(site: Built, count: int) -> Result:
     """Return a built site's figures from `count` of its pages. Raises NoBuild if none can be compared."""
     build = site.build
     root = HOST + build.prefix
-    sources, recognised = pages_of_sources(site.sources, root + build.base)
+    sources, recognised = pages_of_sources(site.sources, root + build.base, build.url_style)
     published = BuiltSite(site.site, root)
     sources = [page for page in sources if build.counts(page.url.removeprefix(root))]
     if not sources:

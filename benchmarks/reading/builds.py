@@ -45,6 +45,7 @@ class Build:
     `pip` and `npm` packages to install, and `files` texts to write into `work`. Then the commands in `build` run in its
     folder `inside`, with `$SITE` as the output folder; otherwise the site is in `built` afterwards. A generator that
     runs in the reader's browser has `rendered`: Chromium renders the pages of `folder`.
+    `url_style` is the flag that a folder needs whose generator has no configuration.
     `only` matches the paths of compared pages on the site, `without` the excluded ones, and `why` explains the
     exclusion.
     """
@@ -55,6 +56,7 @@ class Build:
     folder: str = "."
     base: str = ""
     prefix: str = ""
+    url_style: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
     inside: str = "."
     needs: Sequence[str] = ()
@@ -83,7 +85,7 @@ class Build:
         return f"{self.name}-{hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
-_NO_RECIPE = ("generator", "folder", "base", "prefix", "built", "only", "without", "why")
+_NO_RECIPE = ("generator", "folder", "base", "prefix", "url_style", "built", "only", "without", "why")
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,10 @@ class _Kept:
         self.pages += pages
 
 
-def pages_of_sources(folder: Path, base_url: str) -> tuple[list[Page], str]:
+def pages_of_sources(folder: Path, base_url: str, url_style: str = "") -> tuple[list[Page], str]:
     """Return the pages that `raydex index FOLDER --base-url URL` saves, and the generator that it recognizes."""
-    settings = Folder(path=str(folder), base_url=base_url).recognised()
+    style = {"url_style": url_style} if url_style else {}
+    settings = Folder.model_validate({"path": str(folder), "base_url": base_url, **style}).recognised()
     kept = _Kept()
     save_files(settings, settings.files(), kept, "", 0)  # type: ignore[arg-type]
     pages = [Page(page.url, page.body, page.content_type) for page in kept.pages if page.body is not None]

@@ -55,7 +55,7 @@ def reader_of(entry: formats.DocumentFormat, html: Mapping[str, Any] = NO_SELECT
         from pipelines.indexing.reading.formats.pdf import read_pdf as read
     elif entry is formats.RESTRUCTURED_TEXT:
         from pipelines.indexing.reading.formats.restructured_text import read_restructured_text as read
-    elif entry in (formats.NOTEBOOK, formats.MYST_NOTEBOOK):
+    elif entry in (formats.NOTEBOOK, formats.NBSPHINX, formats.MYST_NOTEBOOK):
         from pipelines.indexing.reading.formats.notebook import read_notebook as read
     else:
         from pipelines.indexing.reading.formats.markdown import read_markdown as read

@@ -96,3 +96,10 @@ def test_old_notebook_format_is_read():
 def test_file_that_is_not_a_notebook_is_refused(body):
     with pytest.raises(UnreadablePage):
         read(body)
+
+
+@pytest.mark.parametrize(("kind", "anchor"), [("x-ipynb+json", "-%25run-%C3%A9"), ("x-nbsphinx-ipynb", "%run-é")])
+def test_ids_of_nbconvert_are_parts_of_a_url(kind, anchor):
+    body = notebook(markdown("# <a name='x'></a> %run é\n\na"))
+    (section,) = read(body, f"application/{kind}").sections
+    assert section.anchor == anchor

@@ -310,7 +310,7 @@ def test_sphinx_publishes_html_files_except_excluded_ones(tmp_path):
     types = [settings.media_type_of(str(tmp_path / name)) for name in ("x.md", "x.ipynb", "x.rst")]
     assert types == ["text/x-myst", "application/x-sphinx-ipynb", "text/x-rst"]
     (tmp_path / "conf.py").write_text(SPHINX + "extensions = ['nbsphinx']\n")
-    assert recognised(tmp_path).media_type_of(str(tmp_path / "x.ipynb")) == "application/x-ipynb+json"
+    assert recognised(tmp_path).media_type_of(str(tmp_path / "x.ipynb")) == "application/x-nbsphinx-ipynb"
 
 
 def test_wildcards_of_sphinx_stay_within_one_folder(tmp_path):

@@ -40,6 +40,7 @@ from pipelines.indexing.reading.formats.slugs import (
     docsify_slug,
     docutils_slug,
     jupyter_slug,
+    nbsphinx_slug,
     python_markdown_slug,
     slug,
     vue_slug,
@@ -134,6 +135,7 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
     formats.DOCSIFY: Dialect(docsify_slug, rules=(docsify, emojis(named))),
     formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc, title_has_id=False),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
+    formats.NBSPHINX: Dialect(nbsphinx_slug, "{name}"),
     **dict.fromkeys((formats.MYST, formats.MYST_NOTEBOOK), Dialect(docutils_slug, "id{number}", rules=(myst,))),
 }
 

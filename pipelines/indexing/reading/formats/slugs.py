@@ -3,6 +3,7 @@
 import re
 from html import escape
 from unicodedata import normalize
+from urllib.parse import quote
 
 
 def slug(title: str) -> str:
@@ -35,7 +36,12 @@ def docsify_slug(title: str) -> str:
 
 
 def jupyter_slug(title: str) -> str:
-    """Return the id that nbconvert, nbviewer and nbsphinx give a notebook heading."""
+    """Return the id that nbconvert and nbviewer give a heading of a notebook: a part of a URL."""
+    return quote(title.replace(" ", "-"), safe="?/:@!$&'()*+,;=")
+
+
+def nbsphinx_slug(title: str) -> str:
+    """Return the id that nbsphinx gives a heading of a notebook."""
     return title.strip().replace(" ", "-").replace('"', "%22")
 
 

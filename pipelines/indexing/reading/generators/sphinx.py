@@ -4,7 +4,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.indexing.reading.formats import MARKDOWN, MYST, MYST_NOTEBOOK, NOTEBOOK, RESTRUCTURED_TEXT, TEXT
+from pipelines.indexing.reading.formats import (
+    MARKDOWN,
+    MYST,
+    MYST_NOTEBOOK,
+    NBSPHINX,
+    NOTEBOOK,
+    RESTRUCTURED_TEXT,
+    TEXT,
+)
 from pipelines.indexing.reading.sources import Read, SourceFolder, first_file, glob_in_folders, python_keys, upwards
 
 _A_KEY = r"^\s*(?:extensions|html_theme|project|source_suffix)\s*[+:=]"
@@ -20,7 +28,7 @@ def sources(read: Read, place: str) -> SourceFolder | None:
     patterns, suffixes = keys.get("exclude_patterns"), keys.get("source_suffix") or ()
     excluded = [name for name in patterns if isinstance(name, str)] if isinstance(patterns, (list, tuple)) else []
     text_is_source = TEXT.suffixes[0] in str(suffixes if isinstance(suffixes, str) else list(suffixes))
-    formats = [(MARKDOWN, MYST), (NOTEBOOK, NOTEBOOK if "nbsphinx" in text else MYST_NOTEBOOK)]
+    formats = [(MARKDOWN, MYST), (NOTEBOOK, NBSPHINX if "nbsphinx" in text else MYST_NOTEBOOK)]
     formats += [(TEXT, RESTRUCTURED_TEXT)] * text_is_source
     return SourceFolder(
         "Sphinx",
