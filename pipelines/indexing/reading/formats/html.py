@@ -13,7 +13,7 @@ from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import ANY, generators_of
 from pipelines.indexing.reading.html.content import main_content
 from pipelines.indexing.reading.html.elements import holds_words, names_of
-from pipelines.indexing.reading.html.page_kind import kind_of
+from pipelines.indexing.reading.html.page_kind import is_contents, kind_of
 from pipelines.indexing.reading.html.parse import parse_html
 from pipelines.indexing.reading.html.references import resolve_references
 from pipelines.indexing.reading.html.site import generator_of_site
@@ -50,7 +50,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     empty = not shown and not holds_words(main)
     if not kind.listed and (shown or empty) and kind.needs_script(shown):
         raise UnreadablePage(url, NEEDS_JAVASCRIPT)
-    if empty and not (kind.listed or kind.contents):
+    if empty and not kind.listed and not is_contents(parse_html(text)):  # as the server sent it
         return document_between_tags(url, text, title)
     first = next(
         chain.from_iterable(section.headings for section in sections[:1]), ""

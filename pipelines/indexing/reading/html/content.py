@@ -4,6 +4,7 @@ Generator-specific markup is converted to plain HTML first. Independent of secti
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import islice
 from urllib.parse import urlsplit
 
@@ -60,6 +61,8 @@ def main_content(
     """
     root = _plain_html(root, generators, names, listed)
     main, marked = _own_main(root, generators[-1]) or _find_main(root, next(root.iter("body"), root))
+    if listed:
+        etree.strip_elements(main, "pre", with_tail=False)  # such a page has only a title; its code may be long
     show_controls(main, names)
     _drop_noise(main, names, marked)
     _drop_frames(main, url, marked)
@@ -171,6 +174,7 @@ def _is_kept(element: Element) -> bool:
     return element.tag == "button" and parent is not None and parent.tag in HEADINGS
 
 
+@lru_cache(1 << 12)  # pages of a site repeat their class names
 def _is_noisy_part(names: str) -> bool:
     return names == _KATEX or any(part in names for part in _NOISY_PARTS)
 

@@ -37,13 +37,11 @@ _AT_ONCE_S = 10  # seconds; a refresh with a longer delay lets readers read the 
 class PageKind(NamedTuple):
     """The kind of a page, apart from its text.
 
-    `listed`: it lists or redirects to other pages. `contents`: it consists of links, with no more prose than a page
-    frame. `waits` and `told`: it shows so little that JavaScript may fill it; it appears to wait for a script, or says
-    that it needs one.
+    `listed`: it lists or redirects to other pages. `waits` and `told`: it shows so little that JavaScript may fill it;
+    it appears to wait for a script, or says that it needs one.
     """
 
     listed: bool
-    contents: bool
     waits: bool
     told: bool
 
@@ -55,7 +53,7 @@ class PageKind(NamedTuple):
 def kind_of(root: Element, names: frozenset[str], generators: Iterable[Generator], url: str) -> PageKind:
     """Return the kind of the page `root` at `url`, given its `generators` and `names`, the result of `names_of`."""
     listed = _is_listing(root, names, generators) or _is_redirect(root, url)
-    return PageKind(listed, _is_contents(root), *_unfilled(root))
+    return PageKind(listed, *_unfilled(root))
 
 
 def _is_listing(root: Element, names: frozenset[str], generators: Iterable[Generator]) -> bool:
@@ -113,7 +111,8 @@ def _path(url: str) -> str:
     return url.partition("#")[0].partition("?")[0]
 
 
-def _is_contents(root: Element) -> bool:
+def is_contents(root: Element) -> bool:
+    """Return whether the page `root` consists of links, with no more prose than a page frame."""
     if next(root.iter("a"), None) is None or (prose := prose_size(root, _MOST_PROSE)) == _MOST_PROSE:
         return False
     if prose >= max(FRAME_SIZE, _FRAME_SHARE * _LENGTH(root)):  # with its blanks, the text is only longer
