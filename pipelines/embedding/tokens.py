@@ -30,8 +30,9 @@ INT8 = "int8:"  # prefix of a model's name: vectors computed in int8, with a sep
 Count = Callable[[list[str]], list[int]]
 
 REMEMBERED = 4_000_000  # characters of cached words, about 50 MB; all of Ray's documentation has 1,000,000
-# Characters at which Python splits a text, and which the tokenizers of BERT drop.
-_JOINS = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
+# Words as the tokenizers of BERT see them: runs of other characters than spaces and ASCII's signs, and single signs.
+_WORD = re.compile(r"[^\s!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
+_DROPPED = re.compile("[\x0b\x0c\x1c-\x1f\x85]")  # spaces that they drop
 
 
 class ModelNotFound(ValueError):
@@ -172,34 +173,33 @@ class WordCounts:
 class _FolderCount:
     """Counts with the folder's own tokenizer, without its truncation and padding. Picklable.
 
-    A tokenizer of BERT splits texts at spaces first, so the count of a text is the sum of its words' counts.
+    A tokenizer of BERT first splits texts at spaces and signs, so the count of a text is the sum of its words' counts.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._tokenizer = untruncated_tokenizer(folder)
-        self._special = len(self._tokenizer.encode(""))
-        self._words = WordCounts(partial(self._encode, special=False)) if _splits_at_spaces(self._tokenizer) else None
+        from tokenizers.normalizers import BertNormalizer
+        from tokenizers.pre_tokenizers import BertPreTokenizer
+
+        self._tokenizer = tokenizer = untruncated_tokenizer(folder)
+        self._special = len(tokenizer.encode(""))
+        added = tokenizer.get_added_tokens_decoder().values()
+        self._added = [token.content for token in added]
+        splits = isinstance(tokenizer.normalizer, BertNormalizer) and not any(token.normalized for token in added)
+        splits = splits and isinstance(tokenizer.pre_tokenizer, BertPreTokenizer)
+        self._words = WordCounts(partial(self._encode, special=False)) if splits else None
 
     def __call__(self, texts: list[str]) -> list[int]:
-        if self._words is None or any(map(_JOINS.search, texts)):
+        if self._words is None or any(map(self._is_special, texts)):
             return self._encode(texts)
-        return [self._special + count for count in self._words.totals([text.split() for text in texts])]
+        return [self._special + count for count in self._words.totals(list(map(_WORD.findall, texts)))]
+
+    def _is_special(self, text: str) -> bool:
+        """Return whether the tokenizer sees other words in `text` than _WORD does."""
+        return _DROPPED.search(text) is not None or any(token in text for token in self._added)
 
     def _encode(self, texts: list[str], special: bool = True) -> list[int]:
         cleaned = [clean_for_tokenizer(text) for text in texts]
         return [len(encoding) for encoding in self._tokenizer.encode_batch_fast(cleaned, add_special_tokens=special)]
-
-
-def _splits_at_spaces(tokenizer: Any) -> bool:
-    """Return whether a tokenizer is BERT's, and none of its added tokens has or takes a space."""
-    from tokenizers.normalizers import BertNormalizer
-    from tokenizers.pre_tokenizers import BertPreTokenizer
-
-    added = tokenizer.get_added_tokens_decoder().values()
-    return (
-        isinstance(tokenizer.normalizer, BertNormalizer) and isinstance(tokenizer.pre_tokenizer, BertPreTokenizer)
-        and not any(token.lstrip or token.rstrip or len(token.content.split()) > 1 for token in added)
-    )  # fmt: skip
 
 
 def untruncated_tokenizer(folder: Path) -> Any:
