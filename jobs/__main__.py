@@ -9,14 +9,11 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NoReturn
+from typing import Any, NoReturn
 
 from jobs.cli import BAD_INPUT, main, quiet_when_piped
 from jobs.verbs import VERBS
 from pipelines.version import raydex_version
-
-if TYPE_CHECKING:
-    from cyclopts import App
 
 USAGE = "usage: raydex COMMAND [OPTIONS] [ARGS]   (`raydex COMMAND --help` has examples)"
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
@@ -40,7 +37,7 @@ def raydex(argv: Sequence[str] | None = None) -> NoReturn:
         sys.exit(BAD_INPUT)
 
 
-def load_app(verb: str) -> "App":
+def load_app(verb: str) -> Any:
     """Import the module of a verb. Nothing that it imports becomes garbage, so nobody looks for any: 0.1 s of 0.7."""
     gc.disable()
     app = importlib.import_module(VERBS[verb].module).app

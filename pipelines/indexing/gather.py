@@ -8,6 +8,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import cached_property
@@ -31,6 +32,7 @@ from pipelines.indexing.building.pools import (
 )
 from pipelines.indexing.building.steps import BuildJob, Stored, Work
 from pipelines.indexing.building.threads import ThreadedIterator
+from pipelines.indexing.chunking.page_cutter import PageCutter
 from pipelines.indexing.collection import INDEX, Collection
 from pipelines.indexing.copies import find_copies
 from pipelines.indexing.crawling.reachable import SiteUnreachable, find_unreachable
@@ -40,6 +42,7 @@ from pipelines.indexing.publish import find_live_index
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.cpu_waits import CpuWaits
 from pipelines.indexing.reading.html.site import selectors_of
+from pipelines.indexing.reading.read import PageReader
 from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.sources.absence import mark_unseen
@@ -48,7 +51,7 @@ from pipelines.indexing.summary import RunLog, trace_tasks
 from pipelines.indexing.watch import RunWatch
 from pipelines.logs import as_began
 from pipelines.occupancy import who_holds_cpus
-from pipelines.records import Index, IndexSettings
+from pipelines.records import Index, IndexSettings, Page
 from pipelines.store import READ_ATTEMPTS, Store, run_began
 from pipelines.text.counts import counted
 from pipelines.text.progress import Passing
@@ -67,6 +70,8 @@ ATTEMPTS = 4
 NODE_STARTS_S, A_NODE = 300.0, {"CPU": 1.0}
 # Pages that took too long and are tried again: a few mean that the machine was busy, more mean a hostile site.
 MOST_RETRIED = 16
+# A page for which a reading process loads all that it needs for most pages: the parser, and the model of languages.
+_ANY_PAGE = Page("http://localhost/", b"<p>A page that declares no language.</p>", "text/html")
 # Runs in which the costs of a text are looked up: the first one embedded every text, and later nights perhaps none.
 RUNS_OF_COSTS = 100
 
@@ -124,6 +129,8 @@ class Gatherer:
         if missing := prefixes_missing_from(self._settings.embedding):
             self._log.warn(missing)
         with self._stack:
+            if self._base is None and not self._wants_ray():
+                self._warm_up()
             if self._changes:
                 self._store.mark_deleted(self._name, self._run, sorted(spellings(self._changes.deleted)))
             self._read_here()
@@ -149,6 +156,14 @@ class Gatherer:
                 f"{counted(self._too_long, 'text is', 'texts are')} longer than the model {self._settings.model} "
                 "reads: their ends are not in their vectors"
             )
+
+    def _warm_up(self) -> None:
+        """Load what reading needs, and hash the model, while pages are gathered: a new index will need both."""
+        reader = PageReader(PageCutter(self._settings), child=self._child)
+        threads = ThreadPoolExecutor(2, "warm-up")  # an error will come again where the result is needed
+        threads.submit(reader, _ANY_PAGE)
+        threads.submit(self._will_export)
+        threads.shutdown(wait=False)
 
     def ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
         """Return the stored pages that the index lacks, in ranges of `size` pages."""
@@ -392,7 +407,7 @@ class Gatherer:
 
     def _job(self, pools: Pools) -> BuildJob:
         options = self._options
-        if not pools.gpus and will_export(self._settings.embedding, options.backend, options.model_cache):
+        if not pools.gpus and self._will_export():
             self._log.tell(f"exporting the embedding model {self._settings.model} to ONNX, once for this machine")
         return BuildJob(
             self._store.url,
@@ -410,6 +425,9 @@ class Gatherer:
             model_cache=str(options.model_cache) if options.model_cache else None,
             read_attempts=self._read_attempts,
         )
+
+    def _will_export(self) -> bool:
+        return will_export(self._settings.embedding, self._options.backend, self._options.model_cache)
 
     def _choose_sources(self) -> list[PageSource]:
         """Return the sources to read. With new settings, stored pages are enough, so only a new site is crawled."""
