@@ -26,7 +26,7 @@ Read = Callable[[str], str | None]  # returns the text of a path, None if there 
 # Greatest depth of a docs folder below the configuration of its site: src/content/docs/en/guides.
 _LEVELS_UP = 6
 _INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx", "SUMMARY.md", "layout.tsx", "layout.jsx", "_meta.js")
-_INDEX = (r"(^|/)(?:_?index|readme)$", r"\1")
+_INDEX = (r"(^|/)(?:_?(?-i:index)|readme)$", r"\1")  # most generators make an ordinary page of Index
 _PAGE = r"\]\(\s*+<?([^()<>#]+\.md)\b"
 ALL = "*"
 _REWRITE = re.compile(r"""["']([^"'\n]+)["']\s*:\s*["']([^"'\n]*)["']""")

@@ -103,3 +103,11 @@ def test_ids_of_nbconvert_are_parts_of_a_url(kind, anchor):
     body = notebook(markdown("# <a name='x'></a> %run é\n\na"))
     (section,) = read(body, f"application/{kind}").sections
     assert section.anchor == anchor
+
+
+def test_error_is_shown_with_its_traceback_as_on_the_published_page():
+    trace = ["\x1b[0;31mZeroDivisionError\x1b[0m   Traceback", "----> 1 f(0)", "ZeroDivisionError: by zero"]
+    error = {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "by zero", "traceback": trace}
+    assert blocks(read(notebook(code("f(0)", error))))[-1] == (
+        "code", "ZeroDivisionError   Traceback\n----> 1 f(0)\nZeroDivisionError: by zero",
+    )  # fmt: skip

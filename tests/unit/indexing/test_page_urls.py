@@ -86,6 +86,11 @@ def test_few_mixed_or_other_links_tell_no_style(text, tmp_path):
     assert urls(tmp_path) == urls(tmp_path, style="keep")
 
 
+def test_file_named_index_in_capitals_is_a_page_of_its_own(tmp_path):
+    write(tmp_path, "a/Index.ipynb", "b/index.md")
+    assert urls(tmp_path, style="html") == {"a/Index.ipynb": BASE + "a/Index.html", "b/index.md": BASE + "b/"}
+
+
 MKDOCS = "site_name: x\nplugins: [search]\nmarkdown_extensions:\n  - emoji: !!python/name:material.emoji\n"
 
 

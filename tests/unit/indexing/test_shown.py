@@ -125,6 +125,11 @@ def test_ligature_words_of_an_icon_font_are_removed():
     assert text(html) == "It is here ."
 
 
+def test_alternative_text_without_meaning_is_removed():
+    html = "<p>One <img src='a.png' alt='No description has been provided for this image'> two.</p>"
+    assert text(html) == "One two."
+
+
 CHANGED = (
     "<span class='line'>a {</span>\n<span class='line diff remove'>  b</span>\n<span class='line diff add'>  c</span>"
 )

@@ -71,7 +71,8 @@ def _shown_by(output: Mapping[str, Any]) -> tuple[str, str]:
     if kind == "stream":
         return "code", str(output.get("text") or "")[: 2 * MAX_OUTPUT]
     if kind == "error":
-        return "code", f"{output.get('ename')}: {output.get('evalue')}"
+        lines = "\n".join(map(str, output.get("traceback") or ()))
+        return "code", lines[: 2 * MAX_OUTPUT] or f"{output.get('ename')}: {output.get('evalue')}"
     data = output.get("data") or {}
     text = str(data.get(TEXT.media_type) or "")[: 2 * MAX_OUTPUT]
     if rich := next(filter(None, map(data.get, (MARKDOWN.media_type, LATEX))), None):

@@ -444,7 +444,8 @@ def _shown(element: Element) -> str:
         said = _letters(words)  # repeated next to an icon, or in a figure's caption
         repeated = bool(said) and said == _letters(_text_after(element))
         # docutils uses the address if no alternative text is given
-        return " " if repeated or words == element.get("src") else f" {words} "
+        nothing = repeated or words == element.get("src") or _PHRASES["no_words"].fullmatch(words)
+        return " " if nothing else f" {words} "
     notes = _TEX(element)
     return (notes[0].text if notes else None) or element.get("alttext") or formula_text(element)
 
