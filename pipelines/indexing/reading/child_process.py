@@ -23,8 +23,10 @@ from pipelines.indexing.reading.cpu_waits import cpu_times
 
 T = TypeVar("T")
 
+# A library's own threads cost such a process more than they help: waking them takes longer than a page's few new words.
 _START = """
-import sys
+import os, sys
+os.environ |= {"TOKENIZERS_PARALLELISM": "false", "OPENBLAS_NUM_THREADS": "1"}
 sys.path.insert(0, sys.argv[2])
 from pipelines.indexing.reading.child_process import answer_calls
 answer_calls(int(sys.argv[1]), int(sys.argv[3]))
