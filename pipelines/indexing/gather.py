@@ -71,7 +71,7 @@ NODE_STARTS_S, A_NODE = 300.0, {"CPU": 1.0}
 # Pages that took too long and are tried again: a few mean that the machine was busy, more mean a hostile site.
 MOST_RETRIED = 16
 # A page for which a reading process loads all that it needs for most pages: the parser, and the model of languages.
-_ANY_PAGE = Page("http://localhost/", b"<p>A page that declares no language.</p>", "text/html")
+_ANY_PAGE = Page("http://localhost/", b"<p>A page that declares no language.</p>")
 # Runs in which the costs of a text are looked up: the first one embedded every text, and later nights perhaps none.
 RUNS_OF_COSTS = 100
 
