@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -224,25 +225,51 @@ async def chunks(response: "httpx2.Response") -> AsyncGenerator[Any, None]:
     The first bytes decide whether the reply is a stream, because media types are wrong too often. Raises APIError for
     an error that comes with status 200, and ValueError for a reply that is not a chat completion.
     """
-    from openai.types.chat import ChatCompletion, ChatCompletionChunk
-
     try:
         streams, body = await sse.sniff(response.aiter_bytes())
         if not streams:
             whole = parse_json(await sse.whole(body))
             if not (isinstance(whole, dict) and whole.get("choices")):
                 raise _reported(response, whole)
-            yield ChatCompletion.construct(**whole)
+            yield _as_object(whole)
             return
         came = False
         async for message in _messages(response, body):
             came = True
-            yield ChatCompletionChunk.construct(**message)
+            yield _as_object(message)
         if not came:
             kind = response.headers.get("content-type", "nothing")
             raise ValueError(f"it answers with {kind}, without any chunk of a stream")
     finally:
         await response.aclose()
+
+
+class _Object(SimpleNamespace):
+    """A JSON object whose missing fields are None. It iterates over names and values."""
+
+    def __getattr__(self, _: str) -> None:
+        return None
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter(vars(self).items())
+
+
+def _as_object(message: Mapping[str, Any]) -> _Object:
+    """Return a chunk, or a whole reply, with the choices and the usage as objects too.
+
+    The openai client's own classes take 0.2 ms of CPU a chunk, and a stream has hundreds.
+    """
+    read = dict(message)
+    choices, usage = read.get("choices"), read.get("usage")
+    if isinstance(choices, list):
+        read["choices"] = [_Object(**_with_objects(one)) if isinstance(one, dict) else one for one in choices]
+    if isinstance(usage, dict):
+        read["usage"] = _Object(**_with_objects(usage))
+    return _Object(**read)
+
+
+def _with_objects(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _Object(**value) if isinstance(value, dict) else value for name, value in fields.items()}
 
 
 async def _messages(response: "httpx2.Response", body: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any], None]:
