@@ -37,6 +37,11 @@ def test_list_of_the_parts_of_the_page_is_removed(contents):
     assert text(f"<main><h1>Pairs</h1><p>It counts.</p>{contents}{PARTS}</main>") == expected
 
 
+def test_contents_in_a_column_after_the_text_are_removed():
+    column = f"<aside><div><p>On this page</p><ul>{ITEMS}</ul></div></aside>"
+    assert "pair?" not in text(f"<main><div><h1>Pairs</h1>{PARTS}</div>{column}</main>").split("more.")[-1]
+
+
 def test_text_next_to_a_list_of_page_parts_stays():
     html = f"<body><div><div>How to count pairs</div><div>Contents</div><ul>{ITEMS}</ul></div><h1>1. Pairs</h1>{PARTS}"
     assert text(html).startswith("How to count pairs\nIt is about pair?")

@@ -156,3 +156,9 @@ def test_text_in_a_one_column_table_is_text():
     html = "<table><tr><td>One <span class='x'>word</span> of many</td></tr><tr><td>Two</td></tr></table>"
     page = read_html(f"<main><h1>Module</h1><p>It counts.</p>{html}</main>")
     assert [block.kind for block in blocks_of(page.sections[0])] == ["prose"]
+
+
+def test_signature_on_several_lines_is_titled_by_its_name():
+    signature = "<dt id='json.dump'><code>def <b>dump</b>(obj,<br>fp,<br>indent=None)</code></dt>"
+    (section,) = read_html(f"<h1>json</h1><dl>{signature}<dd>Writes it.</dd></dl>").sections
+    assert section.headings == ("json", "dump")

@@ -221,11 +221,18 @@ def _letters(text: str | None) -> int:
 
 
 def _lists_parts(box: Element, size: _Size) -> bool:
-    """Return whether a box is the page's contents: nearly all its words link to later parts of the page."""
+    """Return whether a box is the page's contents: nearly all its words link to later parts of the page.
+
+    Below a label, it may link to any parts.
+    """
     least = _LINKED_LIST if box.tag in LISTS else _LINKED
     if size.headed or not size.links or size.linked < least * size.letters:
         return False
-    return sum(place > size.last for place in size.targets) >= _AHEAD * size.links
+    if sum(place > size.last for place in size.targets) >= _AHEAD * size.links:
+        return True
+    before = box.getprevious()  # contents in a column after the text lead back
+    is_label = before is not None and _PHRASES["label"].fullmatch(as_paragraph("".join(before.itertext())))
+    return bool(is_label) and sum(place >= 0 for place in size.targets) >= _AHEAD * size.links
 
 
 def _outermost(

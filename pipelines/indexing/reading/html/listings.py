@@ -94,7 +94,10 @@ def signature_name(term: Element, anchor: str = "") -> str:
     if not name and (is_code_term(term) or SIGNATURE in (term.get("class") or "").split()):
         name = name_in(plain(spans_in(term)), anchor)
     if not name:
-        return re.split(r"(?<=.)[\n]", plain(spans_in(term)).removeprefix(": "), maxsplit=1)[0][:200]
+        first, *rest = re.split(r"(?<=.)[\n]", plain(spans_in(term)).removeprefix(": "), maxsplit=1)
+        if rest and first.count("(") > first.count(")"):  # parameters on lines of their own
+            return name_in(first, anchor) or first.partition("(")[0].strip()
+        return first[:200]
     own = term.get("id") or ""
     is_python = "py" in (term.get("class") or "").split()
     return own if is_python and own.endswith(f".{name}") else name
