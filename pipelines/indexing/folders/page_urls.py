@@ -27,7 +27,10 @@ def published_path(path: str, style: UrlStyle, sources: SourceFolder | None = No
     if style == "keep" or entry is None or entry.media_type not in types:  # no HTML page is made from it
         return path
     stem = path[: -1 - max(len(suffix) for suffix in entry.suffixes if path.lower().endswith("." + suffix))]
-    published = _styled(_path_of(stem, sources, front_matter(body) if sources.named_within else {}), style)
+    place = _path_of(stem, sources, front_matter(body) if sources.named_within else {})
+    for pattern, by in sources.moves:
+        place = re.sub(pattern, by, place)
+    published = _styled(place, style)
     return published.lower() if sources.names == "lower" else published
 
 

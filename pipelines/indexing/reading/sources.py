@@ -46,7 +46,8 @@ class SourceFolder:
     outside these folders are not pages. `whole` is the front matter key that sets a page's full path. With `titles`,
     `:title` and `:slug` in templates mean the page's title, else its file name. If `pages` is not empty, other sources
     are not pages. `around` are media types, each with the source text that the generator reads before and after
-    every page of this type. With `liquid`, pages with front matter are Liquid templates, as Jekyll reads them.
+    every page of this type. With `liquid`, pages with front matter are Liquid templates, as Jekyll reads them. `moves`
+    are renames of paths in URLs, after the routes.
     """
 
     generator: str
@@ -63,6 +64,7 @@ class SourceFolder:
     pages: frozenset[str] = frozenset()
     around: tuple[tuple[str, str, str], ...] = ()
     liquid: bool = False
+    moves: Renames = ()
 
     @property
     def renders_html(self) -> bool:

@@ -345,6 +345,23 @@ def test_generator_output_is_treated_as_a_mirror(tmp_path):
     assert urls(tmp_path / "docs" / "_build" / "html") == {"a.html": BASE + "a.html", "b.md": BASE + "b.md"}
 
 
+@pytest.mark.parametrize(
+    ("hides", "expected"),
+    [
+        ("'default-locale'", ["docs/a", "docs/a", "fr/docs/a", "docs", "zh-CN/docs"]),
+        ("'never'", ["en/docs/a", "en/docs/a", "fr/docs/a", "en/docs", "zh-CN/docs"]),
+    ],
+)
+def test_fumadocs_publishes_translations_by_language(hides, expected, tmp_path):
+    names = ["content/docs/a.mdx", "content/docs/a.en.mdx", "content/docs/a.fr.mdx"]
+    names += ["content/docs/index.mdx", "content/docs/index.zh-CN.mdx"]
+    i18n = f"defineI18n({{ defaultLanguage: 'en', languages: names, hideLocale: {hides} }})"
+    configs = {"source.config.ts": FUMADOCS, "lib/i18n.ts": i18n}
+    write(tmp_path, *names, *configs, **configs)
+    settings = recognised(tmp_path)
+    assert [settings.url_of(str(tmp_path / name)).rstrip("/") for name in names] == [BASE + path for path in expected]
+
+
 @pytest.mark.parametrize("name", ["mkdocs.yml", "zensical.toml", "conf.py", "book.toml", "docusaurus.config.js"])
 def test_broken_configuration_gets_the_defaults(name, tmp_path):
     write(tmp_path, "docs/a.md", "src/a.md", "a.md")

@@ -275,6 +275,12 @@ def test_notation_of_marked_lines_is_no_code(info, code, lines):
     assert shown(f"Text.\n\n```{info}\n{code}\n```\n", "text/mdx") == f"Text.\n{lines}"
 
 
+def test_heading_of_fumadocs_may_set_its_id():
+    document = read("## One two [#own]\n\na\n\n## Three [toc]\n\nb\n\n## Fix [#12]\n\nc\n", "text/mdx")
+    found = [(section.anchor, section.headings[-1]) for section in document.sections]
+    assert found == [("own", "One two"), ("three", "Three"), ("fix-12", "Fix [#12]")]
+
+
 def test_empty_lines_may_come_before_front_matter():
     document = read("\n\n---\ntitle: The title\n---\n\nWords.\n")
     assert document.title == "The title" and text_of(*document.sections) == "Words."

@@ -6,10 +6,12 @@ An element without an end is text.
 import re
 import sys
 from html import escape
+from itertools import pairwise
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, paragraph
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 
 from pipelines.indexing.reading.formats.components import attributes_of, records_in, shown_of
@@ -33,6 +35,7 @@ _IMPORT = re.compile(
 )
 _BRACES = re.compile(r"<[A-Z][\w.]*\s[^<>{}]*=\{(?!\{)")  # `={{ … }}` may be of a template
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|(?=>))")
+_HEADING_ID = re.compile(r"[ \t]*\[(?:#([\w.:-]*[^\W\d][\w.:-]*)|!?toc)\][ \t]*\Z")  # of Fumadocs: `## Title [#id]`
 _COMMENT_ID = re.compile(r"\{/\*\s*(#[\w:.-]+)\s*\*/\}")
 _TEXT = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|`([^`$]*)`)\s*""", re.DOTALL)
 _TARGET = re.compile(r"\{[^{}\n]*\}(?=[\s)])")
@@ -73,6 +76,7 @@ def mdx(parser: MarkdownIt) -> None:
     parser.block.ruler.before("fence", "element", _block, ENDS)
     parser.block.ruler.at("paragraph", _paragraph)
     parser.inline.ruler.before("html_inline", "element", _inline)
+    parser.core.ruler.before("inline", "heading_id", _heading_ids)
     with_targets(parser, _target)
 
 
@@ -80,6 +84,13 @@ def is_mdx(text: str) -> bool:
     """Return whether Markdown has components of JSX outside its code, so its generator reads it as MDX."""
     imported = {f"<{found[1]}" for found in matches_outside_code(_IMPORT, text)}
     return any(name in text for name in imported) or bool(matches_outside_code(_BRACES, text))
+
+
+def _heading_ids(state: StateCore) -> None:
+    """Write the ids of headings as in other dialects."""
+    for opening, inline in pairwise(state.tokens):
+        if opening.type == "heading_open":
+            inline.content = _HEADING_ID.sub(lambda own: f" {{#{own[1]}}}" if own[1] else "", inline.content)
 
 
 def _target(text: str, start: int, end: int) -> tuple[str, int] | None:

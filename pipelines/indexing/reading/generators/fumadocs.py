@@ -4,10 +4,15 @@ import re
 from posixpath import basename, join, normpath
 
 from pipelines.indexing.reading.formats import MARKDOWN, MDX
+from pipelines.indexing.reading.locales import Renames
 from pipelines.indexing.reading.sources import Read, SourceFolder, first_file
 
 _CONFIGS = ("source.config.ts", "source.config.mts", "source.config.js", "source.config.mjs")
-_LOADERS = ("lib/source.ts", "lib/source/index.ts", "lib/source.tsx", "app/source.ts")
+_LOADERS = ("lib/source.ts", "lib/source/index.ts", "lib/source.tsx", "app/source.ts", "lib/geistdocs/source.ts")
+_LANGUAGES = ("lib/i18n.ts", "lib/i18n.tsx", "app/i18n.ts", "lib/geistdocs/i18n.ts")
+_DEFAULT_LANGUAGE, _HIDES = (rf"\b{key}\s*:\s*['\"`]([\w-]+)" for key in ("defaultLanguage", "hideLocale"))
+_NAME = "([a-z]{2}(?:-[A-Za-z]{2,4})?)"
+_LANGUAGE = rf"\A(.*?)(?:(?<![^/])index)?\.{_NAME}\Z"
 _FOLDER, _BASE = r"\bdir\s*:\s*['\"`]([^'\"`]+)", r"\bbaseUrl\s*:\s*['\"`]([^'\"`]*)"
 _DEFAULT = "content/docs"
 # Folders in parentheses are not part of URLs.
@@ -27,7 +32,20 @@ def sources(read: Read, place: str) -> SourceFolder | None:
         own = [base for base in bases if basename(base) == basename(folder)] or (bases if len(folders) == 1 else [])
         routes.append((f"{folder}/", f"{(own or [basename(folder)])[0]}/".lstrip("/")))
     root = normpath(join(place, ".")) + "/"
+    languages = first_file(read, place, *_LANGUAGES) or first_file(read, f"{place}src/", *_LANGUAGES)
     formats = ((MARKDOWN.media_type, MDX.media_type),)
     return SourceFolder(
-        "Fumadocs", config[0], root, "bare", formats, renames=_RENAMES, routes=tuple(sorted(routes)[::-1])
-    )
+        "Fumadocs", config[0], root, "bare", formats, renames=_RENAMES, routes=tuple(sorted(routes)[::-1]),
+        moves=_moves(languages[1]) if languages else (),
+    )  # fmt: skip
+
+
+def _moves(text: str) -> Renames:
+    """Return where the pages of each language go: `page.fr` to `fr/page`, except for a hidden language."""
+    default, hides = re.search(_DEFAULT_LANGUAGE, text), re.search(_HIDES, text)
+    own, hidden = default[1] if default else "en", hides[1] if hides else "never"
+    if hidden == "always":
+        return ((_LANGUAGE, r"\1"),)
+    if hidden == "default-locale":
+        return ((_LANGUAGE.replace(_NAME, f"({own})"), r"\1"), (_LANGUAGE, r"\2/\1"))
+    return ((rf"\A(?!.*\.{_NAME}\Z)", f"{own}/"), (_LANGUAGE, r"\2/\1"))

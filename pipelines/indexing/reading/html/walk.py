@@ -259,6 +259,9 @@ def _heading_of(element: Element) -> PageHeading:
         block.text = f" {block.text or ''}"
     inner = [part for part in element.iter("a", "span") if part.get("class") not in INDEX_TERMS]
     own_id = element.get("id") or next((name for part in inner if (name := part.get("id") or part.get("name"))), None)
+    around = element.getparent()
+    if not own_id and around is not None and _holds_only(around, element):
+        own_id = around.get("id")
     level = int(element.tag[1])
     minor = level >= _DEEP or next(element.iterancestors("a"), None) is not None
     return PageHeading(line_in(element), [own_id] if own_id else [], level, minor)
@@ -278,7 +281,15 @@ def _is_section(element: Element) -> bool:
         return bool(anchor or element[0].get("id"))
     if not anchor or (element.tag == "div" and anchor in _NAMES["layout"]):
         return False
-    return element.tag == "section" or (len(element) > 0 and element[0].tag in HEADINGS)
+    if element.tag == "section":
+        return True
+    # An element around the heading alone only names it: the heading's text comes after the element.
+    return len(element) > 0 and element[0].tag in HEADINGS and not _holds_only(element, element[0])
+
+
+def _holds_only(around: Element, element: Element) -> bool:
+    """Return whether `around` contains nothing but `element`."""
+    return len(around) == 1 and not f"{around.text or ''}{element.tail or ''}".strip()
 
 
 def _is_row(element: Element) -> bool:
