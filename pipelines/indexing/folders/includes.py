@@ -18,13 +18,13 @@ from pipelines.indexing.folders.jekyll import JekyllSite
 from pipelines.indexing.folders.labels import Labels
 from pipelines.indexing.folders.shortcodes import LONGEST, with_shortcodes
 from pipelines.indexing.folders.titles import title_of, with_titles
-from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT, TEXT, format_of_name
+from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, MDX, QUARTO, RESTRUCTURED_TEXT, TEXT, format_of_name
 from pipelines.indexing.reading.formats.components import shown_words
 from pipelines.indexing.reading.verbatim import CodePlaces
 from pipelines.page.markdown import fence
 from pipelines.text.phrases import read_table
 
-PAGES = (ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT)
+PAGES = (ASCIIDOC, MARKDOWN, MDX, QUARTO, RESTRUCTURED_TEXT)
 TEXTS = (*PAGES, TEXT)
 # Limits: the bytes of all files that a page includes, the depth of nested includes, the parts of each file. Searching
 # for a file counts as this many bytes: 10,000 searches for missing files took 1.4 s.

@@ -182,6 +182,20 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
         ("_config.ts", "lume({ location })", {"index.md": "", "a/B.mdx": "a/B/", "_includes/c.md": None}),
         ("_config.ts", "export default {}", {"a.md": "a.md"}),  # another program's file
         ("_config.yml", HEXO, {"source/docs/a.md": "docs/a.html", "source/_drafts/b.md": None, "README.md": None}),
+        ("_config.yml", "new_post_name: x\npretty_urls:\n  trailing_html: false\n", {"source/docs/a.md": "docs/a"}),
+        ("_quarto.yml", "project:\n  type: website\n", {"index.qmd": "", "a/b.qmd": "a/b.html", "a/_c.qmd": None}),
+        (
+            "_pkgdown.yml",
+            "url: x\n",
+            {
+                "README.md": "",
+                "README.Rmd": None,
+                "NEWS.md": "news/",
+                "vignettes/a.Rmd": "articles/a.html",
+                "R/b.md": None,
+            },
+        ),
+        ("docs/make.jl", "makedocs(sitename = x)", {"docs/src/index.md": "", "docs/src/a/b.md": "a/b/", "c.md": None}),
         ("index.html", "window.$docsify = {}", {"README.md": "README.md", "a/b.md": "a/b.md", "_sidebar.md": None}),
         ("index.html", "$docsify = {routerMode: 'history'}", {"README.md": "", "a/b.md": "a/b", "a/_navbar.md": None}),
         ("writerside.cfg", WRITERSIDE, {"t/ai/Kotlin_skills.md": "kotlin-skills.html", "README.md": None}),

@@ -306,3 +306,66 @@ def test_values_that_only_a_template_knows_are_left_out(text, words):
     assert " ".join(shown(f"Words.\n\n{text}\n", "text/x-templated-markdown").split()) == " ".join(
         f"Words.\n\n{words}".split()
     )
+
+
+QUARTO = """---
+title: "T"
+---
+
+::: {.callout-note title="Ahead"}
+In the box.
+:::
+
+::: callout-warning
+Careful.
+:::
+
+::: {.panel-tabset}
+```{r, echo=FALSE}
+hidden()
+```
+
+```{python}
+#| label: x
+y = 1
+```
+
+```{python}
+#| echo: false
+z = 1
+```
+
+```{{r}}
+shown
+```
+
+```{=html}
+<b>raw</b>
+```
+:::
+
+Some [small `x` and [y]]{.sc}, [a](b.html){.btn}.
+
+## 2. Foo_a.bar baz! {.unnumbered}
+
+{{< var version >}} is new.
+"""
+
+
+def test_quarto_is_read_as_it_is_published():
+    document = read(QUARTO, "text/x-quarto")
+    assert document.title == "T" and [section.anchor for section in document.sections] == ["", "foo_a.bar-baz"]
+    assert " ".join(text_of(*document.sections).split()) == (
+        "Ahead In the box. Warning Careful. y = 1 shown Some small x and [y], a. is new."
+    )
+
+
+def test_documenter_is_read_as_it_is_published():
+    document = read(
+        "# [The guide](@id own place)\n\nSee [`plot`](@ref) and [others](@ref attributes).\n\n```@docs\nplot\n```\n\n"
+        "```@example a\nusing Plots # hide\nplot(1)\n```\n\n## Logarithmic Scale & Plots\n\nWords.\n",
+        "text/x-documenter",
+    )
+    assert document.title == "The guide"
+    assert [section.anchor for section in document.sections] == ["own-place", "Logarithmic-Scale-and-Plots"]
+    assert text_of(*document.sections) == "See plot and others.\nplot(1)\nWords."

@@ -28,11 +28,13 @@ from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.formats import asciidoc
 from pipelines.indexing.reading.formats.components import shown_words, without_components
 from pipelines.indexing.reading.formats.docsify import docsify
+from pipelines.indexing.reading.formats.documenter import documenter, documenter_slug
 from pipelines.indexing.reading.formats.emojis import emojis, icons, left_out, named, shown
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.marked_lines import shown_code
 from pipelines.indexing.reading.formats.mdx import is_mdx, mdx
 from pipelines.indexing.reading.formats.myst import myst
+from pipelines.indexing.reading.formats.pandoc import pandoc, pandoc_slug
 from pipelines.indexing.reading.formats.python_markdown import boxes, python_markdown
 from pipelines.indexing.reading.formats.rules import ENDS, place_of
 from pipelines.indexing.reading.formats.slugs import (
@@ -78,6 +80,9 @@ _FIELD = re.compile(r"^(title|lang|language)(?::|[ \t]*=)[ \t]*(\S.*)$", re.MULT
 _BOX_TITLE = re.compile(
     r"([\w-]++)\s*(?:\{[^{}]*\}\s*)?(?:\[(?P<bracket>.*)\]\s*(?:\{[^{}]*\})?|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?"
 )
+# Pandoc's attributes of a box: `{.callout-note title="Words"}`.
+_BOX_CLASSES = re.compile(r"\{[ \t]*(?:#[\w:-]+[ \t]*)?(?:\.([\w-]+))?[^{}\n]*\}")
+_NAMED_BOXES = frozenset(("note", "tip", "important", "warning", "caution", "danger", "info"))
 # A label that the page may not define with `[label]: target`. Numbers in brackets are an index instead.
 _LABEL = re.compile(r"\[(?:(?>(?:(?![^\W\d])[^\[\]\n])*)[^\W\d][^\[\]\n]*+)?\]")
 _ENDS_HTML = re.compile(r"[ \t]*(?:`{3,}|~{3,}|\{:)")  # a fence, or kramdown attributes
@@ -131,6 +136,8 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
         with_captures,
     ),
     formats.TEMPLATED_MARKDOWN: Dialect(rules=(values, templates, emojis(named)), prepare=with_captures),
+    formats.DOCUMENTER: Dialect(documenter_slug, "{name}-{next}", rules=(documenter,)),
+    formats.QUARTO: Dialect(pandoc_slug, rules=(pandoc, templates, emojis(named))),
     formats.VUE_MARKDOWN: Dialect(vue_slug, rules=(values, emojis(left_out))),
     formats.DOCSIFY: Dialect(docsify_slug, rules=(docsify, emojis(named))),
     formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc, title_has_id=False),
@@ -183,7 +190,7 @@ def _parser(dialect: Dialect) -> MarkdownIt:
         container_plugin,
         "box",
         dialect.box,
-        validate=lambda words, *_: bool(_BOX_TITLE.fullmatch(words.strip())) and not words.rstrip().endswith(":::"),
+        validate=lambda words, *_: _is_box(words.strip()),
         render=_render_box,
     )
     parser.use(dollarmath_plugin, allow_digits=False, allow_space=False, double_inline=True)
@@ -207,12 +214,21 @@ def _parser(dialect: Dialect) -> MarkdownIt:
     return parser
 
 
+def _is_box(words: str) -> bool:
+    return bool(_BOX_TITLE.fullmatch(words) or _BOX_CLASSES.fullmatch(words)) and not words.endswith(":::")
+
+
 def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
     if tokens[place].nesting < 0:
         return "</div>\n"
-    match = _BOX_TITLE.fullmatch(tokens[place].info.strip())
-    name = match[1] if match else ""
+    info = tokens[place].info.strip().rstrip(":").rstrip()
+    match = _BOX_TITLE.fullmatch(info)
+    classes = _BOX_CLASSES.fullmatch(info)
+    name = (match[1] if match else classes[1] if classes else "") or ""
+    name = name.removeprefix("callout-")
     label = "" if "-" in name else name.capitalize()  # readers see `note`, but not `code-group`
+    if classes:
+        label = shown_words(info) or (label if name in _NAMED_BOXES else "")
     title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or label
     title = shown_words(title) if '="' in title else title
     return f'<div class="admonition"><p>{escapeHtml(title.strip())}</p>\n'
