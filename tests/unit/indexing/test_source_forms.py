@@ -360,6 +360,26 @@ def test_quarto_is_read_as_it_is_published():
     )
 
 
+GRID = """
++-----+------------+
+| A   | B          |
++:====+============+
+| x   | ``` {.bash}|
+|     | touch a    |
+|     | ```        |
++-----+------------+
+| - a | *b* `c`    |
+| - d |            |
++-----+------------+
+"""
+
+
+def test_grid_table_has_blocks_in_its_cells():
+    found = shown(f"Words.\n{GRID}\nAfter `a`.\n", "text/x-quarto")
+    assert found == "Words.\nx | touch a\na d | b c\nAfter a."
+    assert shown("+--+\n| a\n+-+", "text/x-quarto").startswith("+--+")
+
+
 def test_documenter_is_read_as_it_is_published():
     document = read(
         "# [The guide](@id own place)\n\nSee [`plot`](@ref) and [others](@ref attributes).\n\n```@docs\nplot\n```\n\n"

@@ -1,4 +1,4 @@
-"""Defines rules for the Markdown of Documenter, for Julia: references, ids, blocks for the generator.
+"""Defines rules for the Markdown of Documenter, for Julia: references, ids, blocks for the generator."""
 
 import re
 

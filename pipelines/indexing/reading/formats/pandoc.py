@@ -1,23 +1,29 @@
-"""Defines rules for Pandoc's Markdown as Quarto and R Markdown publish it: cells of code, bracketed spans."""
+"""Defines rules for the Markdown of Pandoc, as Quarto and R Markdown publish it: cells, spans, tables."""
 
 import re
+from textwrap import dedent
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 
-from pipelines.indexing.reading.formats.rules import push_words
+from pipelines.indexing.reading.formats.rules import ENDS, push_words
 
 # `[words]{.class}`; the words may contain code and one level of brackets.
 _SPAN = re.compile(r"\[((?>[^\[\]\n]|\[[^\[\]\n]*\])++)\]\{[^{}\n]*\}")
 _CELL = re.compile(r"\{(\w+)\b([^{}]*)\}$")
 _OPTION = re.compile(r"^[ \t]*(?:#|//|--|%%)\|[ \t]*([\w.-]+)[ \t]*:[ \t]*(.*)\n?", re.MULTILINE)
 _HIDDEN = re.compile(r"\b(?:echo|include)[ \t]*[=:][ \t]*(?i:f\b|false)")
+_ESCAPED = re.compile(r"\{(\{\{<[^{}\n]*>\}\})\}")  # a shortcode that is shown
+_GRID, _GRID_LINE = re.compile(r"\+(?:[-=:]+\+)+\s*$"), re.compile(r"[+|]")
+_MOST_LINES = 500  # of a grid table; docutils reads this many in 0.1 s
 _DRAWN = frozenset(("mermaid", "dot"))
 
 
 def pandoc(parser: MarkdownIt) -> None:
     """Show the code of cells that show it, without their options, and the words of bracketed spans."""
+    parser.block.ruler.before("table", "grid_table", _grid_table, ENDS)
     parser.core.ruler.after("block", "cells", _show_cells)
     parser.inline.ruler.before("link", "bracketed_span", _span)
 
@@ -43,8 +49,45 @@ def _show_cells(state: StateCore) -> None:
             continue
         elif info.startswith("{{"):
             token.info = info.strip("{}")
+        if token.type == "fence":
+            token.content = _ESCAPED.sub(r"\1", token.content)
         kept.append(token)
     state.tokens = kept
+
+
+def _grid_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Parse a table drawn with `+---+` and `|`, whose cells contain blocks."""
+    lines = []
+    for line in range(start, min(end, start + _MOST_LINES)):
+        text = state.getLines(line, line + 1, state.blkIndent, False).rstrip()
+        if not _GRID_LINE.match(text):
+            break
+        lines.append(text)
+    if len(lines) < 3 or not (_GRID.match(lines[0]) and _GRID.match(lines[-1])) or state.is_code_block(start):
+        return False
+    from docutils.parsers.rst.tableparser import GridTableParser, TableMarkupError  # slow to load
+    from docutils.statemachine import StringList
+
+    try:
+        drawn = [line.replace(":", line[2]) if _GRID.match(line) else line for line in lines]
+        _, head, body = GridTableParser().parse(StringList(drawn))
+    except (TableMarkupError, AssertionError, IndexError):
+        return False
+    if silent:
+        return True
+    state.push("html_block", "", 0).content = "<table>"
+    for tag, rows in (("th", head), ("td", body)):
+        for row in rows:
+            state.push("html_block", "", 0).content = "<tr>"
+            for cell in row:
+                state.push("html_block", "", 0).content = f"<{tag}>"
+                if cell is not None:
+                    state.md.block.parse(dedent("\n".join(cell[3])), state.md, state.env, state.tokens)
+                state.push("html_block", "", 0).content = f"</{tag}>"
+            state.push("html_block", "", 0).content = "</tr>"
+    state.push("html_block", "", 0).content = "</table>"
+    state.line = start + len(lines)
+    return True
 
 
 def _span(state: StateInline, silent: bool) -> bool:
