@@ -121,7 +121,7 @@
   };
   const linksOf = n => n.nodeType !== 1 ? [] : n.tagName === "A" ? [n] : [...n.querySelectorAll("a")];
   const isTool = a => {  // in a heading, at the right, in brackets, or on a line with only other tools
-    if (a.closest("h1, h2, h3, h4, h5, h6, dt, summary") || /^\W*\[/.test(a.textContent)) return true;
+    if (a.closest("h1, h2, h3, h4, h5, h6, dt, summary") || /^\W*[[(]/.test(a.textContent)) return true;
     for (let e = a; e && e !== main; e = e.parentElement) {
       if (getComputedStyle(e).float === "right") return true;
       if (isInline(e) && e.parentElement && isInline(e.parentElement)) continue;

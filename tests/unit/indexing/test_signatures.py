@@ -162,3 +162,10 @@ def test_signature_on_several_lines_is_titled_by_its_name():
     signature = "<dt id='json.dump'><code>def <b>dump</b>(obj,<br>fp,<br>indent=None)</code></dt>"
     (section,) = read_html(f"<h1>json</h1><dl>{signature}<dd>Writes it.</dd></dl>").sections
     assert section.headings == ("json", "dump")
+
+
+@pytest.mark.parametrize("line", ["size", "size = number", "size { |each| ... }"])
+def test_line_that_is_only_the_name_in_the_id_of_its_box_begins_an_entry(line):
+    box = f"<div id='method-i-size'><div><span>{line}</span></div><div><p>Counts it.</p></div></div>"
+    (section,) = read_html(f"<main><h1>Pair</h1>{box}</main>").sections
+    assert (section.anchors, section.headings) == (("method-i-size",), ("Pair", "size"))

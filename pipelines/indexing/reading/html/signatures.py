@@ -25,7 +25,7 @@ _WRAPPERS = ("div", "blockquote", "center", "p")
 _CODE = ("pre", "code", "tt", "samp")
 _LONGEST = 800  # characters of a signature
 _MOST_BEFORE = 4  # words before the name: "public static final int"
-_AFTER_NAME = re.compile(r"[(\[<{;]|\s*(?:::|:=|->|→|=>|=\s)|\s\(.*\)\s*;$", re.DOTALL)
+_AFTER_NAME = re.compile(r"[(\[<{;]|\s*(?:::|:=|->|→|=>|=\s)|\s\(.*\)\s*;$|\s\{ ?\|", re.DOTALL)
 _BEGUN = re.compile(r"[^(,]+")  # the name in an anchor that includes parameter types
 _WORD = re.compile(
     r"[^\s()\[\]{}<>,;:\"|&=→]+"
@@ -81,7 +81,7 @@ def is_signature(line: Element, anchor: str) -> bool:
     before, _, after = text.partition(name)
     if len(before.split()) > _MOST_BEFORE:
         return False
-    if _is_all_code(line) or text.startswith(f"({name}"):
+    if _is_all_code(line) or text.startswith(f"({name}") or (text == name and anchor.endswith(f"-{name}")):
         return True
     if text.endswith(_STOP) and not after.startswith(("(", "[")):
         return False
