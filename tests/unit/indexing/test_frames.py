@@ -47,6 +47,8 @@ def test_text_next_to_a_list_of_page_parts_stays():
     assert text(html).startswith("How to count pairs\nIt is about pair?")
     rows = "".join(f"<tr><td>boolean</td><td>{link}</td></tr>" for link in LINKS)
     assert "boolean | pair?" in text(f"<main><h1>Pairs</h1><table>{rows}</table>{PARTS}</main>")
+    signature = f"<table><tr><td>new</td><td>{LINKS[2]} ({LINKS[3]} {LINKS[4]})</td></tr></table>"
+    assert "new | cons (car cdr)" in text(f"<main><h1>Pairs</h1><p>It counts.</p>{signature}{PARTS}</main>")
 
 
 STAYS = {

@@ -61,7 +61,8 @@ def contents_of(main: Element, page: str) -> list[Element]:
     found: list[Element] = []
     for box in _outermost(main, sizes, _lists_parts):
         labelled = [] if _is_led(box) else _with_label(box, main)
-        if len(labelled) > 1 or (labelled and sizes[box].links >= _LEAST_PARTS) or _is_labelled(box):
+        least = _LEAST_LINKS if box.tag == "td" else _LEAST_PARTS  # the types in a signature are links, too
+        if len(labelled) > 1 or (labelled and sizes[box].links >= least) or _is_labelled(box):
             found += labelled
     return found
 
