@@ -1,6 +1,7 @@
 """Defines rules for the Markdown of Pandoc, as Quarto and R Markdown publish it: cells, spans, tables."""
 
 import re
+from itertools import takewhile
 from textwrap import dedent
 
 from markdown_it import MarkdownIt
@@ -18,6 +19,7 @@ _HIDDEN = re.compile(r"\b(?:echo|include)[ \t]*[=:][ \t]*(?i:f\b|false)")
 _ESCAPED = re.compile(r"\{(\{\{<[^{}\n]*>\}\})\}")  # a shortcode that is shown
 _GRID, _GRID_LINE = re.compile(r"\+(?:[-=:]+\+)+\s*$"), re.compile(r"[+|]")
 _MOST_LINES = 500  # of a grid table; docutils reads this many in 0.1 s
+_NO_TABLE = "pandoc: a text, and the line up to which it has no table"  # key in `env`
 _DRAWN = frozenset(("mermaid", "dot"))
 
 
@@ -56,15 +58,16 @@ def _show_cells(state: StateCore) -> None:
 
 
 def _grid_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a table drawn with `+---+` and `|`, whose cells contain blocks."""
-    lines = []
-    for line in range(start, min(end, start + _MOST_LINES)):
-        text = state.getLines(line, line + 1, state.blkIndent, False).rstrip()
-        if not _GRID_LINE.match(text):
-            break
-        lines.append(text)
-    if len(lines) < 3 or not (_GRID.match(lines[0]) and _GRID.match(lines[-1])) or state.is_code_block(start):
+    """Parse a table drawn with `+---+` and `|`, whose cells contain blocks. No lines are searched twice in vain."""
+    text, until = state.env.get(_NO_TABLE, ("", 0))
+    first = state.getLines(start, start + 1, state.blkIndent, False).rstrip()
+    if (text is state.src and start < until) or not _GRID.match(first) or state.is_code_block(start):
         return False
+    below = (
+        state.getLines(line, line + 1, state.blkIndent, False).rstrip()
+        for line in range(start, min(end, start + _MOST_LINES))
+    )
+    lines = list(takewhile(_GRID_LINE.match, below))
     from docutils.parsers.rst.tableparser import GridTableParser, TableMarkupError  # slow to load
     from docutils.statemachine import StringList
 
@@ -72,6 +75,7 @@ def _grid_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         drawn = [line.replace(":", line[2]) if _GRID.match(line) else line for line in lines]
         _, head, body = GridTableParser().parse(StringList(drawn))
     except (TableMarkupError, AssertionError, IndexError):
+        state.env[_NO_TABLE] = state.src, start + len(lines)
         return False
     if silent:
         return True
