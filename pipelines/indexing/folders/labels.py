@@ -26,9 +26,9 @@ class Labels:
         self._paths, self._read = paths, read
 
     def title(self, label: str, path: str) -> str:
-        """Return the title that `label` names in another file than the one at `path`; "" if there is none."""
+        """Return the title that `label` names, "" if there is none. Docutils fills in the labels of the page itself."""
         file, title = self._titles.get(_normal(label), ("", ""))
-        return title if file != path else ""
+        return title if file != path or format_of_name(path) is not RESTRUCTURED_TEXT else ""
 
     @cached_property
     def _titles(self) -> dict[str, tuple[str, str]]:

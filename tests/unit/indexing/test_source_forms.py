@@ -389,3 +389,29 @@ def test_documenter_is_read_as_it_is_published():
     assert document.title == "The guide"
     assert [section.anchor for section in document.sections] == ["own-place", "Logarithmic-Scale-and-Plots"]
     assert text_of(*document.sections) == "See plot and others.\nplot(1)\nWords."
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "words"),
+    [
+        ("text/x-docusaurus", "```mdx-code-block\n<Tabs>\n```\n\n- One\n\n```mdx-code-block\n</Tabs>\n```", "- One"),
+        ("text/x-docusaurus", ":::note[The **title** `x`]\n\na\n\n:::", "The title x\na"),
+        (
+            "text/x-myst",
+            "---\nmyst:\n  substitutions:\n    a-b: one **two**\n---\n\nHere {{ a-b }} {{ c }}.",
+            "Here one two {{ c }}.",
+        ),
+    ],
+)
+def test_wrapped_components_titles_and_substitutions_are_read_as_published(kind, text, words):
+    assert shown(text, kind) == words
+
+
+def test_removed_input_and_output_of_a_cell_are_not_read():
+    output = {"output_type": "stream", "name": "stdout", "text": "printed"}
+    cells = [
+        {"cell_type": "code", "metadata": {"tags": [tag]}, "source": "x = 1", "outputs": [output], "execution_count": 1}
+        for tag in ("remove-input", "remove_output")
+    ]
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
+    assert shown(json.dumps(notebook), "application/x-ipynb+json") == "printed\nx = 1"

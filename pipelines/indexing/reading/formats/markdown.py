@@ -32,8 +32,8 @@ from pipelines.indexing.reading.formats.documenter import documenter, documenter
 from pipelines.indexing.reading.formats.emojis import emojis, icons, left_out, named, shown
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.marked_lines import shown_code
-from pipelines.indexing.reading.formats.mdx import is_mdx, mdx
-from pipelines.indexing.reading.formats.myst import myst
+from pipelines.indexing.reading.formats.mdx import is_mdx, mdx, without_mdx_fences
+from pipelines.indexing.reading.formats.myst import myst, with_substitutions
 from pipelines.indexing.reading.formats.pandoc import pandoc, pandoc_slug
 from pipelines.indexing.reading.formats.python_markdown import boxes, python_markdown
 from pipelines.indexing.reading.formats.rules import ENDS, place_of
@@ -82,6 +82,7 @@ _BOX_TITLE = re.compile(
 )
 # Pandoc's attributes of a box: `{.callout-note title="Words"}`.
 _BOX_CLASSES = re.compile(r"\{[ \t]*(?:#[\w:-]+[ \t]*)?(?:\.([\w-]+))?[^{}\n]*\}")
+_TITLES = MarkdownIt("commonmark", {"html": False})
 _NAMED_BOXES = frozenset(("note", "tip", "important", "warning", "caution", "danger", "info"))
 # A label that the page may not define with `[label]: target`. Numbers in brackets are an index instead.
 _LABEL = re.compile(r"\[(?:(?>(?:(?![^\W\d])[^\[\]\n])*)[^\W\d][^\[\]\n]*+)?\]")
@@ -124,7 +125,7 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
     formats.KRAMDOWN: Dialect(rules=(templates, emojis(named), whole_html)),
     formats.BLACKFRIDAY: Dialect(blackfriday_slug, rules=(templates, emojis(named))),
     formats.MDX: Dialect(rules=(mdx,)),
-    formats.DOCUSAURUS: Dialect(rules=(mdx, emojis(shown)), top_has_id=False),
+    formats.DOCUSAURUS: Dialect(rules=(mdx, emojis(shown)), prepare=without_mdx_fences, top_has_id=False),
     formats.PYTHON_MARKDOWN: Dialect(
         python_markdown_slug, "{name}_{count}", "/", (python_markdown, emojis(left_out), icons, whole_html)
     ),
@@ -143,7 +144,10 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
     formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc, title_has_id=False),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
     formats.NBSPHINX: Dialect(nbsphinx_slug, "{name}"),
-    **dict.fromkeys((formats.MYST, formats.MYST_NOTEBOOK), Dialect(docutils_slug, "id{number}", rules=(myst,))),
+    **dict.fromkeys(
+        (formats.MYST, formats.MYST_NOTEBOOK),
+        Dialect(docutils_slug, "id{number}", rules=(myst,), prepare=with_substitutions),
+    ),
 }
 
 
@@ -231,7 +235,7 @@ def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) ->
         label = shown_words(info) or (label if name in _NAMED_BOXES else "")
     title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or label
     title = shown_words(title) if '="' in title else title
-    return f'<div class="admonition"><p>{escapeHtml(title.strip())}</p>\n'
+    return f'<div class="admonition"><p>{_TITLES.renderInline(title.strip())}</p>\n'
 
 
 def _html_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:

@@ -34,6 +34,9 @@ _IMPORT = re.compile(
     r"^import[ \t]+(?:[\w$]+[ \t]*,[ \t]*)?\{?[ \t]*([A-Z][\w$]*)[^\n\"']*\bfrom[ \t]+[\"'][^\"'\n]+[\"']", re.MULTILINE
 )
 _BRACES = re.compile(r"<[A-Z][\w.]*\s[^<>{}]*=\{(?!\{)")  # `={{ … }}` may be of a template
+_MDX_FENCE = re.compile(
+    r"^[ \t]*`{3}mdx-code-block[ \t]*\n((?>(?:(?![ \t]*```)[^\n]*\n)*))[ \t]*`{3}[ \t]*$", re.MULTILINE
+)
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|(?=>))")
 _HEADING_ID = re.compile(r"[ \t]*\[(?:#([\w.:-]*[^\W\d][\w.:-]*)|!?toc)\][ \t]*\Z")  # of Fumadocs: `## Title [#id]`
 _COMMENT_ID = re.compile(r"\{/\*\s*(#[\w:.-]+)\s*\*/\}")
@@ -78,6 +81,11 @@ def mdx(parser: MarkdownIt) -> None:
     parser.inline.ruler.before("html_inline", "element", _inline)
     parser.core.ruler.before("inline", "heading_id", _heading_ids)
     with_targets(parser, _target)
+
+
+def without_mdx_fences(text: str) -> str:
+    """Return a text without the fences ```` ```mdx-code-block ````, which only hide components from translators."""
+    return _MDX_FENCE.sub(r"\1", text) if "mdx-code-block" in text else text
 
 
 def is_mdx(text: str) -> bool:

@@ -22,6 +22,9 @@ _REMOVED = frozenset(("remove-cell", "remove_cell"))
 _OBJECT = re.compile(r"<[\w. ]+(?: (?:object|at) ?.*)?>|")  # `<IPython.core.display.HTML object>`
 
 
+_WITHOUT_INPUT, _WITHOUT_OUTPUT = ({f"remove-{part}", f"remove_{part}"} for part in ("input", "output"))
+
+
 def read_notebook(page: Page) -> Document:
     """Read a notebook, with the anchors of nbconvert or of its dialect's parser. Raises UnreadablePage."""
     notebook = _parse(page)
@@ -45,12 +48,14 @@ def _parts(cell: Mapping[str, Any]) -> Iterator[str | Token]:
     """Yield a cell as Markdown, or as code and its output."""
     source = str(cell.get("source") or "")
     metadata = cell.get("metadata") or {}
-    if _REMOVED & set(metadata.get("tags") or ()) or metadata.get("nbsphinx") == "hidden":
+    tags = set(metadata.get("tags") or ())
+    if _REMOVED & tags or metadata.get("nbsphinx") == "hidden":
         return
     if cell.get("cell_type") == "markdown":
         yield source
     elif cell.get("cell_type") == "code":
-        shown = [*map(_shown_by, cell.get("outputs") or ())]
+        source = source if _WITHOUT_INPUT.isdisjoint(tags) else ""
+        shown = [*map(_shown_by, cell.get("outputs") or ())] if _WITHOUT_OUTPUT.isdisjoint(tags) else []
         printed = _printed([text for kind, text in shown if kind == "code"])
         yield from (Token("fence", "code", 0, content=text) for text in (source, printed) if text.strip())
         yield from (text for kind, text in shown if kind == "markdown" and text.strip())
