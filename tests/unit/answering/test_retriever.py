@@ -471,6 +471,38 @@ def test_invalid_weights_are_refused(make: Make, settings: dict, named: str) -> 
         make(fusion=Fusion(**settings))
 
 
+def test_words_are_searched_while_the_model_embeds(make: Make, models: Models, tmp_path: Path) -> None:
+    searched = threading.Event()
+
+    class Telling(LexicalIndex):
+        def search(self, *args: Any, **options: Any) -> Matches:
+            searched.set()
+            return super().search(*args, **options)
+
+    def embed_late(text: str) -> np.ndarray:
+        assert searched.wait(30)
+        return WordEmbedder().embed_query(text)
+
+    models.embedder.embed_query = embed_late  # type: ignore[method-assign]
+    found = make(lexical=lambda index: Telling(tmp_path / "x")).retrieve(search_for("read_csv"))
+    assert found.degraded == () and found.hits[0].ranks == {"vector": 1, "bm25": 1}
+
+
+def test_words_are_searched_after_the_store_was_asked_for_a_known_vector(make, store, tmp_path, monkeypatch):
+    monkeypatch.setattr("pipelines.answering.retrieval.searcher.AT_ONCE_S", 30.0)
+    asked = []
+
+    class Telling(LexicalIndex):
+        def search(self, *args, **options):
+            asked.append(store.searches)
+            return super().search(*args, **options)
+
+    retriever = make(lexical=lambda index: Telling(tmp_path / "x"))
+    retriever.prepare()
+    store.searches = 0
+    assert retriever.retrieve(search_for("read_csv")).degraded == () and asked == [1]
+
+
 def test_hanging_model_is_not_waited_for_and_blocks_no_other_question(make, models, monkeypatch):
     gate = threading.Event()
     monkeypatch.setattr("pipelines.answering.retrieval.retriever.THREADS", 1)
