@@ -1,8 +1,8 @@
 """The whole job as a user runs it: from a folder or site to an index, and the work of later runs."""
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -257,7 +257,7 @@ def test_mutually_canonical_pages_leave_no_negative_count(jobs):
 # ---------------------------------------------------------------------------------------------- refused runs
 
 
-def test_busy_collection_is_left_alone_or_waited_for(jobs, folder, database_url):
+def test_busy_collection_is_left_alone_or_waited_for(jobs, folder, database_url, monkeypatch):
     with Store(database_url) as store:
         lock = RunLock(store, "docs")
         assert lock.try_acquire()
@@ -268,11 +268,11 @@ def test_busy_collection_is_left_alone_or_waited_for(jobs, folder, database_url)
         assert "--wait" in busy.messages
         begun: list[int] = []
 
-        def release() -> None:
+        def release(_seconds: float) -> None:
             begun.extend(other["id"] for other in store.status("docs")["runs"])
             lock.release()
 
-        threading.Timer(1.5, release).start()
+        monkeypatch.setattr("pipelines.indexing.lock.time", SimpleNamespace(sleep=release))
         waited = jobs.reindex("--wait")
     assert waited.code == 0
     assert begun == [run]  # the other did not continue before
