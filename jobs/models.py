@@ -90,7 +90,7 @@ def try_models(
     trials = []
     with open_trial(store, settings, collection) as runner:
         progress(f"choosing {counted(most, 'question')} of {collection}")
-        questions = runner.choose(store, most)
+        questions = runner.choose(store, most, progress)
         for agent in agents:
             scores = runner.try_model(agent, questions, progress)
             form, why = recommend(scores)

@@ -19,8 +19,8 @@ from pipelines.records import Hit
 from pipelines.store import SectionStart, Store
 from pipelines.text.counts import counted
 from pipelines.text.phrases import read_table
+from pipelines.text.progress import Passing, Progress
 
-QUESTIONS = 20  # with known sections; half as many are off-topic
 LEAST = 5  # fewer are not meaningful
 SPARE = 3  # times as many headings are tried: if retrieval misses the section, a question says nothing about a model
 FOREIGN: Sequence[str] = read_table("pipelines.evaluation.trials.foreign")["questions"]
@@ -45,7 +45,9 @@ class ForeignQuestion:
     passages: tuple[str, ...]
 
 
-async def choose_asked(store: Store, engine: QueryEngine, collection: str, most: int = QUESTIONS) -> list[Example]:
+async def choose_asked(
+    store: Store, engine: QueryEngine, collection: str, most: int, progress: Progress
+) -> list[Example]:
     """Return up to `most` questions whose section is among the hits. Raises TooFewQuestions, NoLiveIndex."""
     candidates = await asyncio.to_thread(lambda: list(_candidates(store, collection, SPARE * most)))
     chosen: dict[tuple[str, ...], Example] = {}
@@ -56,6 +58,7 @@ async def choose_asked(store: Store, engine: QueryEngine, collection: str, most:
             found = await engine.asearch(example.question, collection=collection)
             if not places_of(found.hits).isdisjoint(example.sources):
                 chosen[example.sources] = example
+                progress(Passing(f"chose {len(chosen)} of {counted(most, 'question')} of {collection}"))
     if len(chosen) < LEAST:
         raise TooFewQuestions(collection, len(chosen))
     return list(chosen.values())

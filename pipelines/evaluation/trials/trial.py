@@ -47,12 +47,12 @@ class ModelTrialRunner:
     def __init__(self, settings: AnswerSettings, retriever: Retriever, collection: str) -> None:
         self._settings, self._retriever, self._collection = settings, retriever, collection
 
-    def choose(self, store: Store, most: int) -> TrialQuestions:
+    def choose(self, store: Store, most: int, progress: Progress) -> TrialQuestions:
         """Return the questions to ask. Raises TooFewQuestions, NoLiveIndex and StoreUnavailable."""
 
         async def choose() -> TrialQuestions:
             quoting = self._engine(None)
-            asked = await choose_asked(store, quoting, self._collection, most)
+            asked = await choose_asked(store, quoting, self._collection, most, progress)
             answers = [await quoting.aquery(one.question, collection=self._collection) for one in asked]
             quoted = sum(_cites(*pair, supported=False) for pair in zip(asked, answers, strict=True))
             return TrialQuestions(asked, await choose_foreign(quoting, self._collection, most // 2), quoted)

@@ -150,3 +150,13 @@ def test_verified_answers_come_first(job: Job, serve: Any, store: Store) -> None
         serve(llm)
         assert job("--try", "--questions", "5")[0] == 0
     assert f"Question: {question}" in llm.asked[1].prompt
+
+
+@pytest.mark.usefixtures("job")
+def test_progress_tells_what_is_chosen_and_left(jobs: Jobs, serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.cli.Messages.PASSING_S", 0.0)
+    with ScriptedLLM(default=perfect) as llm:
+        serve(llm)
+        said = jobs.run("models", "--try", "--questions", "5").messages
+    assert "chose 5 of 5 questions of docs" in said
+    assert re.search(r"scripted: 1 of \d questions, about \d+ s left", said)
