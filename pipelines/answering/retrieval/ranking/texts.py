@@ -93,7 +93,8 @@ def features(question: str, found: Sequence[Found]) -> Features:
     texts = [one.text.lower() for one in found]
     names = [f"\n{heading(one)}\n{one.title}".lower() for one in found]
     named = [text + name for text, name in zip(texts, names, strict=True)]
-    starts = np.array([[_find(text, stem) for text in named] for stem in stems], np.int64).reshape(-1, len(found)).T
+    shape = len(stems), len(found)
+    starts = np.array([[_find(text, stem) for text in named] for stem in stems], np.int64).reshape(shape).T
     ends = np.array([len(text) for text in texts], np.int64)[:, None]  # after its text come its headings
     said = np.ascontiguousarray(starts >= 0, np.float64)
     begun = said * (starts <= BEGINNING - np.array([len(stem) for stem in stems])) * (starts < ends)

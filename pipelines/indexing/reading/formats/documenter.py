@@ -8,7 +8,7 @@ from markdown_it.rules_core import StateCore
 from pipelines.indexing.reading.formats.rules import with_targets
 
 _TARGET = re.compile(r"@(?:ref|extref|id)\b[^()\n]*")
-_TITLE_ID = re.compile(r"\[((?>[^\[\]\n]|\[[^\[\]\n]*\])++)\]\(@id\s+([^()\n]+)\)\s*$")
+_TITLE_ID = re.compile(r"\[((?>(?:[^\[\]\n]|\[[^\[\]\n]*\])+))\]\(@id[ \t]++([^()\s][^()\n]*)\)\s*$")
 _HIDDEN = re.compile(r"^[^\n]*#\s?hide[ \t]*\n", re.MULTILINE)
 _CODE = frozenset(("@example", "@repl", "jldoctest"))  # blocks that show their code
 

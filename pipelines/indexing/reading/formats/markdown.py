@@ -81,7 +81,7 @@ _BOX_TITLE = re.compile(
     r"([\w-]++)\s*(?:\{[^{}]*\}\s*)?(?:\[(?P<bracket>.*)\]\s*(?:\{[^{}]*\})?|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?"
 )
 # Pandoc's attributes of a box: `{.callout-note title="Words"}`.
-_BOX_CLASSES = re.compile(r"\{[ \t]*(?:#[\w:-]+[ \t]*)?(?:\.([\w-]+))?[^{}\n]*\}")
+_BOX_CLASSES = re.compile(r"\{[ \t]*+(?:#[\w:-]++[ \t]*+)?(?:\.([\w-]++))?[^{}\n]*+\}")
 _TITLES = MarkdownIt("commonmark", {"html": False})
 _NAMED_BOXES = frozenset(("note", "tip", "important", "warning", "caution", "danger", "info"))
 # A label that the page may not define with `[label]: target`. Numbers in brackets are an index instead.

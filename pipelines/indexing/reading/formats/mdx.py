@@ -38,7 +38,9 @@ _MDX_FENCE = re.compile(
     r"^[ \t]*`{3}mdx-code-block[ \t]*\n((?>(?:(?![ \t]*```)[^\n]*\n)*))[ \t]*`{3}[ \t]*$", re.MULTILINE
 )
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|(?=>))")
-_HEADING_ID = re.compile(r"[ \t]*\[(?:#([\w.:-]*[^\W\d][\w.:-]*)|!?toc)\][ \t]*\Z")  # of Fumadocs: `## Title [#id]`
+_HEADING_ID = re.compile(
+    r"(?<![ \t])[ \t]*\[(?:#(?=[\w.:-]*[^\W\d])([\w.:-]++)|!?toc)\][ \t]*\Z"
+)  # of Fumadocs: `## Title [#id]`
 _COMMENT_ID = re.compile(r"\{/\*\s*(#[\w:.-]+)\s*\*/\}")
 _TEXT = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|`([^`$]*)`)\s*""", re.DOTALL)
 _TARGET = re.compile(r"\{[^{}\n]*\}(?=[\s)])")

@@ -12,7 +12,7 @@ from markdown_it.rules_inline import StateInline
 from pipelines.indexing.reading.formats.rules import ENDS, push_words
 
 # `[words]{.class}`; the words may contain code and one level of brackets.
-_SPAN = re.compile(r"\[((?>[^\[\]\n]|\[[^\[\]\n]*\])++)\]\{[^{}\n]*\}")
+_SPAN = re.compile(r"\[((?>(?:[^\[\]\n]|\[[^\[\]\n]*\])+))\]\{[^{}\n]*\}")
 _CELL = re.compile(r"\{(\w+)\b([^{}]*)\}$")
 _OPTION = re.compile(r"^[ \t]*(?:#|//|--|%%)\|[ \t]*([\w.-]+)[ \t]*:[ \t]*(.*)\n?", re.MULTILINE)
 _HIDDEN = re.compile(r"\b(?:echo|include)[ \t]*[=:][ \t]*(?i:f\b|false)")

@@ -48,7 +48,8 @@ _SHOWN_ITSELF = re.compile(r"(\{\{[<%])/\*([^{\n]*?)\*/([>%]\}\})")
 _TAB = re.compile(r"\{\{[<%]\s*tab\s+(?:(?:tab)?[nN]ame=)?\"([^\"\n]+)\"")
 _TERM = re.compile(r"\b\w*term\w*=[\"']([\w -]+)[\"']")
 _VALUE_OF_PLACE = re.compile(r"(?<==)\"[^\"\n]*\"|\"([^\"\n]*)\"")  # a value without a name
-_TAB_COMMENT = re.compile(r"<!--\s*tab\s+([^<>@\n]*?)(?:@[^<>\n]*?)?\s*-->")  # of a tag `tabs` of Hexo's themes
+# Of a tag `tabs` of Hexo's themes.
+_TAB_COMMENT = re.compile(r"<!--\s*+tab\s++((?>(?:[^<>@\n-]|-(?!->))*))(?>(?:@(?:[^<>\n-]|-(?!->))*)?)\s*+-->")
 _IN_LINE = re.compile(r"\b(?:text|\w*term\w*)=")  # a tag that is part of a sentence, even at the beginning of a line
 _LANGUAGE = re.compile(r"[{<%\s-]*highlight\s+\"?([\w+#-]+)|.*?\blang(?:uage)?[:=][\"']?([\w+#-]+)")
 _CODE = ("highlight", "codeblock", "code")  # names of tags around a listing
@@ -100,7 +101,7 @@ def _filled(found: re.Match[str]) -> str:
 
 def fill_tags(html: str) -> str:
     """Return HTML with the words of its template tags."""
-    return _TAB_COMMENT.sub(r"<p>\1:</p>", _TAG_OR_VALUE.sub(_filled, html))
+    return _TAB_COMMENT.sub(lambda tab: f"<p>{tab[1].rstrip()}:</p>", _TAG_OR_VALUE.sub(_filled, html))
 
 
 def _target(text: str, start: int, end: int) -> tuple[str, int] | None:

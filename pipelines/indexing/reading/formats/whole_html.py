@@ -9,7 +9,7 @@ from markdown_it.rules_block import StateBlock
 
 from pipelines.indexing.reading.formats.rules import line_at, place_of
 
-_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)(?:[^<>\"']|\"[^\"]*\"|'[^']*')*+>")
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*+)(?>(?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>")
 _INNER = re.compile(r"<\w[^<>]*\smarkdown(?=[=\s>])|^[ \t]*(?:`{3}|~{3})", re.MULTILINE)  # Markdown, or a fence
 
 
