@@ -40,10 +40,10 @@ def raydex(argv: Sequence[str] | None = None) -> NoReturn:
 def load_app(verb: str) -> Any:
     """Import the module of a verb. Nothing that it imports becomes garbage, so nobody looks for any: 0.1 s of 0.7."""
     gc.disable()
-    app = importlib.import_module(VERBS[verb].module).app
-    gc.freeze()
-    gc.enable()
-    return app
+    try:
+        return importlib.import_module(VERBS[verb].module).app
+    finally:
+        gc.enable()
 
 
 def overview(styled: bool = False) -> str:

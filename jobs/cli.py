@@ -4,6 +4,7 @@ A command is a file of this folder with a typed function `run(…) -> exit code`
 `main(app)` at its end. Imports nothing slow: `raydex --help` reads this file.
 """
 
+import atexit
 import gc
 import json
 import logging
@@ -137,10 +138,9 @@ def finish(summary: Mapping[str, Any], as_json: bool, result: "Sheet | str") -> 
 def main(app: "App", argv: Sequence[str] | None = None) -> NoReturn:
     """Run a command as a process: exit with its code, silently if the reader of its output has gone."""
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # of each attempt to reach a database that is away
+    atexit.register(gc.freeze)  # else the interpreter looks for garbage at its end, which takes 0.1 s
     with quiet_when_piped():
-        code = run_job(app, sys.argv[1:] if argv is None else argv)
-        gc.freeze()  # else the interpreter looks for garbage at its end, which takes 0.1 s
-        sys.exit(code)
+        sys.exit(run_job(app, sys.argv[1:] if argv is None else argv))
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """`raydex`: help on one screen, one file per verb, and reliable exit codes and messages."""
 
+import gc
 import importlib
 import itertools
 import json
@@ -276,3 +277,10 @@ def test_a_bug_is_no_bad_input_and_shows_its_traceback(error, code, traced, caps
 
     assert run_job(command("status", "Shows.", work), []) == code
     assert ("Traceback" in capsys.readouterr().err) is traced
+
+
+def test_command_called_in_a_process_leaves_its_garbage_to_be_found() -> None:
+    before = gc.get_freeze_count(), gc.isenabled()
+    with pytest.raises(SystemExit):
+        raydex(["status", "--help"])
+    assert (gc.get_freeze_count(), gc.isenabled()) == before
