@@ -285,7 +285,7 @@ def classes_row(every: Sequence[Cells]) -> list[object]:
 
     p50 = [f"({median(SEARCH, CLASSES, clients, 'p50_ms'):.1f})" for clients in CLIENTS]
     delta = median(DELTA, CLASSES, 1, "p50_ms") - median(DELTA, MODEL, 1, "p50_ms")
-    return ["the classes alone", *p50, f"{median(SEARCH, CLASSES, 8, 'per_second'):.0f}", f"{delta:.1f}", "", ""]
+    return ["only the classes", *p50, f"{median(SEARCH, CLASSES, 8, 'per_second'):.0f}", f"{delta:.1f}", "", ""]
 
 
 def main() -> None:

@@ -103,7 +103,7 @@ def alone(embedder: Embedder, texts: list[str]) -> float:
 
 HEAD = (
     "engine", "chunks/s", "÷ torch", "CPU a chunk", "one question", "cold start", "cosine to torch (least)",
-    "to itself alone (least)",
+    "to itself in a batch of one (least)",
 )  # fmt: skip
 
 

@@ -215,7 +215,7 @@ def as_rows(figures: dict[str, Any]) -> list[list[object]]:
     """Return the table with a row per method and a column per collection."""
     found = figures.values()
     rows: list[list[object]] = [["chunks", *(f"{one['chunks']:,}" for one in found)]]
-    for way, label in (("hybrid", "hybrid"), ("HNSW", "HNSW alone"), ("BM25", "BM25 alone")):
+    for way, label in (("hybrid", "hybrid"), ("HNSW", "only HNSW"), ("BM25", "only BM25")):
         rows.append([f"{label}, p50 (p95), ms", *(f"{one[f'{way}_p50_ms']} ({one[f'{way}_p95_ms']})" for one in found)])
     rows[2:2] = [[f"· {label}, p50", *(one["parts_p50_ms"][part] for one in found)] for part, label in PARTS.items()]
     return [*rows, ["recall@10 of HNSW against an exact scan", *(one["recall_at_10"] for one in found)]]
