@@ -69,14 +69,16 @@ def make_environment(folder: Path, requirements: Path) -> Path:
 
     The environment also sees the packages installed here, so that all libraries use the same torch and
     sentence-transformers. Packages that a requirement needs in another version are installed in the environment and
-    found first. Raises CalledProcessError.
+    found first. It is made again if the requirements change, or if the packages here are in another folder. Raises
+    CalledProcessError.
     """
-    python, stamp, wanted = folder / "bin" / "python", folder / "made-of.txt", requirements.read_text(encoding="utf-8")
+    python, stamp, shared = folder / "bin" / "python", folder / "made-of.txt", sysconfig.get_path("purelib")
+    wanted = f"# beside the packages in {shared}\n{requirements.read_text(encoding='utf-8')}"
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
         print(f"installing {requirements.stem} into {folder} (a minute, once)", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         (site,) = folder.glob("lib/python*/site-packages")
-        (site / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+        (site / "shared.pth").write_text(f"{shared}\n", encoding="utf-8")
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(requirements)]
         subprocess.run(pip, check=True, capture_output=True, text=True)
         stamp.write_text(wanted, encoding="utf-8")

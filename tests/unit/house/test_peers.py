@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peer.client import HERE, Worker, WorkerFailed, versions_of
+from benchmarks.peer import client
+from benchmarks.peer.client import HERE, Worker, WorkerFailed, make_environment, versions_of
 from benchmarks.peers import table
 
 FAKE = """
@@ -53,6 +54,20 @@ def test_error_of_a_call_is_raised_here_and_the_next_call_is_answered(worker):
 def test_dead_worker_says_why(worker):
     with pytest.raises(WorkerFailed, match="no memory"):
         worker.call("end")
+
+
+def test_environment_is_made_again_if_the_shared_packages_are_elsewhere(tmp_path, monkeypatch):
+    made, folder, requirements = [], tmp_path / "peer", tmp_path / "peer.txt"
+    requirements.write_text("llama==1\n")
+    (folder / "lib/python3/site-packages").mkdir(parents=True)
+    monkeypatch.setattr(client.subprocess, "run", lambda command, **_: made.append(command))
+    make_environment(folder, requirements)
+    make_environment(folder, requirements)
+    assert len(made) == 2  # one command creates it, the other installs
+    monkeypatch.setattr(client.sysconfig, "get_path", lambda _: "/elsewhere")
+    make_environment(folder, requirements)
+    assert len(made) == 4
+    assert (folder / "lib/python3/site-packages/shared.pth").read_text() == "/elsewhere\n"
 
 
 @pytest.mark.parametrize("short", ["llamaindex", "haystack"])
