@@ -18,14 +18,13 @@ from pipelines.indexing.folders.jekyll import JekyllSite
 from pipelines.indexing.folders.labels import Labels
 from pipelines.indexing.folders.shortcodes import LONGEST, with_shortcodes
 from pipelines.indexing.folders.titles import title_of, with_titles
-from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, MDX, QUARTO, RESTRUCTURED_TEXT, TEXT, format_of_name
+from pipelines.indexing.reading.formats import ASCIIDOC, RESTRUCTURED_TEXT, SOURCE_TEXTS, TEXT, format_of_name
 from pipelines.indexing.reading.formats.components import shown_words
 from pipelines.indexing.reading.verbatim import CodePlaces
 from pipelines.page.markdown import fence
 from pipelines.text.phrases import read_table
 
-PAGES = (ASCIIDOC, MARKDOWN, MDX, QUARTO, RESTRUCTURED_TEXT)
-TEXTS = (*PAGES, TEXT)
+TEXTS = (*SOURCE_TEXTS, TEXT)
 # Limits: the bytes of all files that a page includes, the depth of nested includes, the parts of each file. Searching
 # for a file counts as this many bytes: 10,000 searches for missing files took 1.4 s.
 MOST_BYTES, DEPTH, MOST_PARTS, SOUGHT_BYTES = 4_000_000, 5, 50, 400
@@ -66,7 +65,7 @@ class Includes:
         """
         text, self._left = body.decode("utf-8", "surrogateescape"), MOST_BYTES
         filled = self._published(path, text)
-        if format_of_name(path) not in PAGES:
+        if format_of_name(path) not in SOURCE_TEXTS:
             return body if filled == text else filled.encode("utf-8", "surrogateescape")
         filled = with_shortcodes(path, filled, self._template)
         filled = with_titles(path, self._fill(filled, (path,)), self._title, self._labels.title)

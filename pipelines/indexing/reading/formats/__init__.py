@@ -59,12 +59,34 @@ class DocumentFormat:
 _PREAMBLE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|<!--.*?-->|<\?xml[^<>]*>)*", re.DOTALL | re.IGNORECASE)
 _LONGEST_PREAMBLE = 4096
 
-FORMATS = tuple(TypeAdapter(dict[str, DocumentFormat]).validate_python(read_table(__name__)).values())
-HTML, XHTML, MARKDOWN, MDX, PDF, RESTRUCTURED_TEXT, ASCIIDOC, NOTEBOOK, QUARTO, TEXT, *_DIALECTS = FORMATS
-PYTHON_MARKDOWN, VUE_MARKDOWN, KRAMDOWN, BLACKFRIDAY, TEMPLATED_MARKDOWN, MKDOCS_MACROS, *_OTHERS = _DIALECTS
-DOCUMENTER, DOCUSAURUS, DOCSIFY, MYST, NBSPHINX, MYST_NOTEBOOK = _OTHERS
-# Formats from which generators build HTML pages.
-SOURCES = (ASCIIDOC, MARKDOWN, MDX, NOTEBOOK, QUARTO, RESTRUCTURED_TEXT)
+_NAMED = TypeAdapter(dict[str, DocumentFormat]).validate_python(read_table(__name__))
+FORMATS = tuple(_NAMED.values())
+HTML = _NAMED["html"]
+XHTML = _NAMED["xhtml"]
+MARKDOWN = _NAMED["markdown"]
+MDX = _NAMED["mdx"]
+PDF = _NAMED["pdf"]
+RESTRUCTURED_TEXT = _NAMED["restructured_text"]
+ASCIIDOC = _NAMED["asciidoc"]
+NOTEBOOK = _NAMED["notebook"]
+QUARTO = _NAMED["quarto"]
+TEXT = _NAMED["text"]
+# Dialects of these.
+PYTHON_MARKDOWN = _NAMED["python_markdown"]
+VUE_MARKDOWN = _NAMED["vue_markdown"]
+KRAMDOWN = _NAMED["kramdown"]
+BLACKFRIDAY = _NAMED["blackfriday"]
+TEMPLATED_MARKDOWN = _NAMED["templated_markdown"]
+MKDOCS_MACROS = _NAMED["mkdocs_macros"]
+DOCUMENTER = _NAMED["documenter"]
+DOCUSAURUS = _NAMED["docusaurus"]
+DOCSIFY = _NAMED["docsify"]
+MYST = _NAMED["myst"]
+NBSPHINX = _NAMED["nbsphinx"]
+MYST_NOTEBOOK = _NAMED["myst_notebook"]
+# Formats from which generators build HTML pages; all but notebooks are texts.
+SOURCE_TEXTS = (ASCIIDOC, MARKDOWN, MDX, QUARTO, RESTRUCTURED_TEXT)
+SOURCES = (*SOURCE_TEXTS, NOTEBOOK)
 
 _BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 _BY_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media_types}
