@@ -26,17 +26,7 @@ from pipelines.indexing.folders.link_style import style_of_links
 from pipelines.indexing.folders.links import lead_links
 from pipelines.indexing.folders.page_urls import front_matter, published_path
 from pipelines.indexing.folders.published import PublishedUrls, match_files
-from pipelines.indexing.reading.formats import (
-    ASCIIDOC,
-    FORMATS,
-    HTML,
-    MARKDOWN,
-    MDX,
-    RESTRUCTURED_TEXT,
-    SOURCES,
-    TEXT,
-    format_of_name,
-)
+from pipelines.indexing.reading.formats import FORMATS, HTML, MARKDOWN, SOURCE_TEXTS, SOURCES, TEXT, format_of_name
 from pipelines.indexing.reading.generators import GENERATORS
 from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, upwards
@@ -283,12 +273,10 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
 
     def _published_links(self, path: str, body: bytes) -> bytes:
         entry = format_of_name(path)
-        has_links = entry in (ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT)
-        if entry is None or not has_links or (self._style() == "keep" and not self.published):
+        if entry not in SOURCE_TEXTS or (self._style() == "keep" and not self.published):
             return body
         root = self.sources.root if self.sources else self.root
-        kind = MARKDOWN if entry is MDX else entry
-        return lead_links(body, _FILES + quote(path), _FILES + quote(root), partial(_published_link, self), kind)
+        return lead_links(body, _FILES + quote(path), _FILES + quote(root), partial(_published_link, self), entry)
 
     def _pointers(self, path: str, page: Page) -> tuple[tuple[str, ...], str | None]:
         """Return the URLs that a page links to, and its canonical URL; links to files become their published URLs."""

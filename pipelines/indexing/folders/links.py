@@ -1,13 +1,13 @@
 """Rewrites the links of a source to the published URLs of the files that they name.
 
-These are Markdown's links to sources, :doc:`guide` of Sphinx and `xref:guide.adoc[]` of Antora. References to labels
-keep their words alone.
+These are Markdown's links to sources, {doc}`guide` and :doc:`guide` of Sphinx, and `xref:guide.adoc[words]` of Antora.
+References to labels only keep their words.
 """
 
 import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import PurePosixPath
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from markdown_it.common.utils import unescapeAll
@@ -23,19 +23,38 @@ from pipelines.indexing.reading.formats import (
 from pipelines.indexing.reading.verbatim import replace_outside_code
 from pipelines.page.urls import absolute_url
 
-_ROLE = r"(?P<words>[^`<>\n]{1,500}?)[ \t]*(?:<(?P<page>[^`<>\n]{1,500})>)?`"
-_LINKS: dict[DocumentFormat | None, re.Pattern[str]] = {
-    RESTRUCTURED_TEXT: re.compile(rf":doc:`{_ROLE}"),
-    ASCIIDOC: re.compile(
-        r"\bxref:(?:(?P<module>[\w.-]*):)?(?P<page>[^\[\s#:]{1,500}\.adoc)(?P<part>#[^\[\s]{0,200})?"
-        r"\[(?P<words>[^\]]{1,500})\]"
+# The arguments of a role that names a page without its suffix.
+_ROLE = r"`(?P<words>[^`<>\n]{1,500}?)[ \t]*(?:<(?P<page>[^`<>\n]{1,500})>)?`"
+_MODULE = re.compile(r"[^/]+/pages/(?!.*/pages/)")  # of Antora: names are relative to the folder of a module's pages
+
+
+class _Syntax(NamedTuple):
+    """How a format writes links: a pattern, and the form of a link with words to a URL.
+
+    The pattern matches a `target`, after the text `before` it, or the `words` for a named `page`.
+    """
+
+    pattern: re.Pattern[str]
+    form: str
+
+
+_MARKDOWN = _Syntax(
+    re.compile(
+        rf"(?P<before>\]\(<?|^[ ]{{0,3}}\[[^\]\n]{{1,999}}\]:[ \t]*<?)(?P<target>[^\s<>()#]+)|\{{doc\}}{_ROLE}",
+        re.MULTILINE,
+    ),
+    "[{words}]({url})",
+)
+_SYNTAXES: dict[DocumentFormat, _Syntax] = {
+    RESTRUCTURED_TEXT: _Syntax(re.compile(f":doc:{_ROLE}"), "`{words} <{url}>`__"),
+    ASCIIDOC: _Syntax(
+        re.compile(
+            r"\bxref:(?:(?P<module>[\w.-]*):)?(?P<page>[^\[\s#:]{1,500}\.adoc)(?P<part>#[^\[\s]{0,200})?"
+            r"\[(?P<words>[^\]]{1,500})\]"
+        ),
+        "link:{url}[{words}]",
     ),
 }
-_LINK = re.compile(
-    r"(?P<before>\]\(<?|^[ ]{0,3}\[[^\]\n]{1,999}\]:[ \t]*<?)(?P<target>[^\s<>()#]+)|\{doc\}`" + _ROLE,
-    re.MULTILINE,
-)
-_MODULE = re.compile(r"[^/]+/pages/(?!.*/pages/)")  # of Antora: names are relative to the folder of a module's pages
 
 
 def lead_links(
@@ -46,43 +65,48 @@ def lead_links(
     `place` is the URL of the source's own file, `root` the URL of the folder for paths that begin with a slash. A link
     stays unchanged if `publish` returns "".
     """
+    links = _Links(place, root, publish, entry)
     text = body.decode("utf-8", "surrogateescape")
-    lead = partial(_lead, place, root, publish, entry)
-    return replace_outside_code(_LINKS.get(entry, _LINK), lead, text, entry).encode("utf-8", "surrogateescape")
+    return replace_outside_code(links.syntax.pattern, links.lead, text, entry).encode("utf-8", "surrogateescape")
 
 
-def _lead(place: str, root: str, publish: Callable[[str], str], entry: DocumentFormat, match: re.Match[str]) -> str:
-    said = match.groupdict()
-    if said.get("words"):
-        published = _published_page(place, root, publish, entry, said)
-        return _WRITTEN[entry].format(said["words"], published + (said.get("part") or "")) if published else match[0]
-    target = unescapeAll(match["target"])
-    if format_of_name(target) not in SOURCES:
-        return match[0]
-    published = _published(place, root, publish, target)
-    return f"{match['before']}{published}" if published else match[0]
+class _Links(NamedTuple):
+    """The links of one source."""
 
+    place: str
+    root: str
+    publish: Callable[[str], str]
+    entry: DocumentFormat
 
-_WRITTEN = {ASCIIDOC: "link:{1}[{0}]", RESTRUCTURED_TEXT: "`{0} <{1}>`__", MARKDOWN: "[{0}]({1})"}
+    @property
+    def syntax(self) -> _Syntax:
+        return _SYNTAXES.get(self.entry, _MARKDOWN)
 
+    def lead(self, link: re.Match[str]) -> str:
+        """Return a link with the published URL, or as it is."""
+        said = {name: value for name, value in link.groupdict().items() if value}
+        if "words" in said:
+            url = self._url_in_module(said) if self.entry is ASCIIDOC else self._url_of_role(said)
+            return self.syntax.form.format(words=said["words"], url=url + said.get("part", "")) if url else link[0]
+        target = unescapeAll(said["target"])
+        url = self._url(target) if format_of_name(target) in SOURCES else ""
+        return f"{said['before']}{url}" if url else link[0]
 
-def _published_page(
-    place: str, root: str, publish: Callable[[str], str], entry: DocumentFormat, said: dict[str, str | None]
-) -> str:
-    """Return the URL of a page that Sphinx or Antora names."""
-    name = said["page"] or said["words"] or ""
-    if entry is not ASCIIDOC:
-        return (
-            ""
-            if "://" in name
-            else _published(place, root, publish, name.strip() + PurePosixPath(urlsplit(place).path).suffix)
-        )
-    module = _MODULE.search(place)
-    if module and not name.startswith("."):
-        place = f"{place[: module.start()]}{said['module'] or module[0].partition('/')[0]}/pages/"
-    return _published(place, root, publish, name) if module or not said["module"] else ""
+    def _url_of_role(self, said: dict[str, str]) -> str:
+        """Return the URL of a page that a role of Sphinx names."""
+        name = said.get("page", said["words"]).strip()
+        return "" if "://" in name else self._url(name + PurePosixPath(urlsplit(self.place).path).suffix)
 
+    def _url_in_module(self, said: dict[str, str]) -> str:
+        """Return the URL of a page of Antora, which is in the same module or in a named one."""
+        name, module = said["page"], _MODULE.search(self.place)
+        if module is None:
+            return "" if "module" in said else self._url(name)
+        if name.startswith("."):
+            return self._url(name)
+        folder = said.get("module") or module[0].partition("/")[0]
+        return self._replace(place=f"{self.place[: module.start()]}{folder}/pages/")._url(name)
 
-def _published(place: str, root: str, publish: Callable[[str], str], target: str) -> str:
-    url = absolute_url(root, target[1:]) if target[0] == "/" else absolute_url(place, target)
-    return publish(url) if url else ""
+    def _url(self, target: str) -> str:
+        url = absolute_url(self.root, target[1:]) if target[0] == "/" else absolute_url(self.place, target)
+        return self.publish(url) if url else ""

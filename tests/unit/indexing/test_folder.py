@@ -134,6 +134,7 @@ def test_links_to_sources_lead_to_their_published_urls(tmp_path: Path) -> None:
          {"the guide": "a/c.html", "/d/index": "d/"}),
         ("conf.py", "a/b.md", "See {doc}`the guide <c>` and {doc}`/d/index`, `{doc}`.",
          {"the guide": "a/c.html", "/d/index": "d/"}),
+        ("_quarto.yml", "a/b.qmd", "See [the guide](c.qmd#part).", {"the guide": "a/c.html#part"}),
         ("antora.yml", "modules/m/pages/a/b.adoc",
          ("xref:c.adoc[One], xref:./c.adoc#part[two], xref:n:d.adoc[three], xref:ROOT:index.adoc[four], "
          "xref:other::e.adoc[five], xref:#part[six]."),
