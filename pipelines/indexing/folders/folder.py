@@ -24,9 +24,10 @@ from pipelines.indexing.chunking.url_rules import UrlPattern
 from pipelines.indexing.folders.html_sources import html_page, is_html_page
 from pipelines.indexing.folders.link_style import style_of_links
 from pipelines.indexing.folders.links import lead_links
-from pipelines.indexing.folders.page_urls import front_matter, published_path
+from pipelines.indexing.folders.page_urls import published_path
 from pipelines.indexing.folders.published import PublishedUrls, match_files
 from pipelines.indexing.reading.formats import FORMATS, HTML, MARKDOWN, SOURCE_TEXTS, SOURCES, TEXT, format_of_name
+from pipelines.indexing.reading.front_matter import front_matter
 from pipelines.indexing.reading.generators import GENERATORS
 from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, upwards
@@ -247,7 +248,7 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         """Return whether the generator publishes a page from a file: it is no template and no draft."""
         if self.sources is None:
             return True
-        if format_of_name(path) is HTML and not is_html_page(body, alone=not self.sources.renders_html):
+        if format_of_name(path) is HTML and not is_html_page(body, self.sources.renders_html):
             return False
         fields = front_matter(body) if self.sources.named_within else {}
         unwanted = (fields.get(name) for name in ("published", "render", self.sources.whole))

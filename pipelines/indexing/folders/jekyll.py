@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from pipelines.indexing.folders.page_urls import front_matter
 from pipelines.indexing.reading.formats import HTML, MARKDOWN, format_of_name
+from pipelines.indexing.reading.front_matter import front_matter
 from pipelines.indexing.reading.verbatim import replace_outside_code
 from pipelines.text.counts import counted
 from pipelines.text.parsing import NotParsed, parse_json, parse_yaml
@@ -106,7 +106,7 @@ class JekyllSite:
         fields: dict[str, Any] = {"path": inner, "name": basename(inner)}
         for each in sorted(self._defaults(inner), key=lambda scoped: len(str(scoped["scope"].get("path") or ""))):
             fields |= each["values"]
-        return {**fields, **front_matter(text.encode("utf-8", "replace"))}
+        return {**fields, **front_matter(text)}
 
     def _defaults(self, inner: str) -> Iterator[Mapping[str, Any]]:
         found = self._settings.get("defaults")

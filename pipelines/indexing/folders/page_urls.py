@@ -2,17 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from posixpath import join, normpath
 from typing import Any
 
 from pipelines.indexing.reading.formats import HTML, SOURCES, format_of_name
 from pipelines.indexing.reading.formats.slugs import slug
+from pipelines.indexing.reading.front_matter import front_matter
 from pipelines.indexing.reading.sources import SourceFolder, UrlStyle
-from pipelines.text.parsing import NotParsed, parse_toml, parse_yaml
 
-# Empty lines may come first.
-FRONT_MATTER = re.compile(r"\A\ufeff?\s*^(---|\+\+\+)[ \t]*\r?\n(.*?)^\1[ \t]*\r?$\n?", re.MULTILINE | re.DOTALL)
 _BLOG = "blog/"
 
 
@@ -73,15 +70,6 @@ def _filled(template: str, place: str, path: str, fields: Mapping[str, Any], tit
              "month": month, "day": day, "filename": name, "contentbasename": name, "slugorfilename": called,
              "slugorcontentbasename": called, "title": title if titles else called, "slug": own or title}  # fmt: skip
     return re.sub(r"/{2,}", "/", re.sub(r":(\w+)", lambda word: words.get(word[1], ""), template)).lstrip("/")
-
-
-def front_matter(body: bytes) -> Mapping[str, Any]:
-    """Return the fields of a page's front matter, empty if there is none or it can't be read."""
-    match = FRONT_MATTER.match(body[:20_000].decode("utf-8-sig", "replace").replace("\r\n", "\n"))
-    with suppress(NotParsed):  # PyYAML rejects tabs that YAML allows in lists
-        fields = (parse_yaml if match[1] == "---" else parse_toml)(match[2].expandtabs()) if match else None
-        return fields if isinstance(fields, dict) else {}
-    return {}
 
 
 def _styled(name: str, style: UrlStyle) -> str:

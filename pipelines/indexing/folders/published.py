@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from pipelines.indexing.folders.page_urls import front_matter
 from pipelines.indexing.reading.formats import format_of_name
 from pipelines.indexing.reading.formats.slugs import slug
+from pipelines.indexing.reading.front_matter import front_matter
 
 Key = tuple[str, ...]  # the parts of a path, normalized for comparison
 # A folder rule with fewer matching files may be a coincidence.

@@ -18,6 +18,7 @@ from pipelines.indexing.reading.formats import (
     DocumentFormat,
     format_of_name,
 )
+from pipelines.indexing.reading.front_matter import FRONT_MATTER
 from pipelines.indexing.reading.verbatim import replace_outside_code
 
 # From a file's path, relative to another file's or to a folder above that, to the file's title; "" if there is no file.
@@ -33,7 +34,6 @@ _LINKS: dict[DocumentFormat, re.Pattern[str]] = {
     ASCIIDOC: re.compile(r"\bxref:(?P<page>[^\[\s#]+\.adoc)\[\]"),
 }
 _HEAD = 20_000  # characters in which a title is looked for
-_FRONT = re.compile(r"\A---[ \t]*\n(?:.*\n)*?---[ \t]*\n")
 _MARKED = {
     MARKDOWN: re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE),
     ASCIIDOC: re.compile(r"^=[ \t]+(.+)$", re.MULTILINE),
@@ -61,7 +61,7 @@ def title_of(text: str, entry: DocumentFormat) -> str:
         pairs = (above for above, below in pairwise(lines) if _is_title(above, below))
         found = next(pairs, "")
     else:
-        match = _MARKED[entry].search(_FRONT.sub("", text)) if entry in _MARKED else None
+        match = _MARKED[entry].search(FRONT_MATTER.sub("", text)) if entry in _MARKED else None
         found = re.sub(r"(?<!\s)\s*+\{[^{}]*+\}$", "", match[1]) if match else ""
     return re.sub(r"[`*]|:[\w:]{1,50}:(?=`)|(?<!\s)\s*+<[^<>]++>", "", found).strip()
 

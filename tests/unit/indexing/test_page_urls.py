@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.indexing.folders.folder import FolderSettings
-from pipelines.indexing.folders.page_urls import front_matter
+from pipelines.indexing.reading.front_matter import front_matter
 
 BASE = "https://d.test/"
 
