@@ -18,9 +18,16 @@ from pipelines.indexing.folders.jekyll import JekyllSite
 from pipelines.indexing.folders.labels import Labels
 from pipelines.indexing.folders.shortcodes import LONGEST, with_shortcodes
 from pipelines.indexing.folders.titles import title_of, with_titles
-from pipelines.indexing.reading.formats import ASCIIDOC, RESTRUCTURED_TEXT, SOURCE_TEXTS, TEXT, format_of_name
+from pipelines.indexing.reading.formats import (
+    ASCIIDOC,
+    MARKDOWN,
+    RESTRUCTURED_TEXT,
+    SOURCE_TEXTS,
+    TEXT,
+    format_of_name,
+)
 from pipelines.indexing.reading.formats.components import shown_words
-from pipelines.indexing.reading.verbatim import CodePlaces
+from pipelines.indexing.reading.verbatim import CodePlaces, replace_outside_code
 from pipelines.page.markdown import fence
 from pipelines.text.phrases import read_table
 
@@ -33,6 +40,7 @@ _BLOCKS = frozenset(("component", "block"))  # groups of forms that a listing sh
 _IMPORTED = {"component": "file", "listing": "code"}
 _IN_NUMBERS = str.maketrans({"L": None, ";": ","})  # `#L1-L3`, `1;3`
 _FORMS = "|".join(re.sub(r"\(\?P([<=]\w+)", rf"(?P\1_{n}", form) for n, form in enumerate(_TABLE["forms"]))
+_LEVEL = re.compile(r"^=+(?=[ ]\S)", re.MULTILINE)  # of a heading in AsciiDoc
 _PLACE = re.compile(rf"^(?P<indent>[ \t]*)(?:{_FORMS})[ \t\r]*$", re.MULTILINE)
 
 
@@ -84,11 +92,11 @@ class Includes:
     def _fill(self, text: str, files: tuple[str, ...]) -> str:
         """Return the text of the last of `files`, each of which is included by the one before it."""
         done, at = list[str](), 0
-        places = list(_places(text))
-        code = CodePlaces(text if places else "", spans=False)
+        places, entry = list(_places(text)), format_of_name(files[0]) or MARKDOWN
+        code = CodePlaces(text if places else "", entry, spans=False)
         for place, said in places:
             in_code = place.start() in code
-            if not (in_code and said.keys() & _BLOCKS):
+            if not (in_code and (said.keys() & _BLOCKS or entry is RESTRUCTURED_TEXT)):
                 done += text[at : place.start()], self._included(place, said, files, in_code)
                 at = place.end()
         return "".join([*done, text[at:]])
@@ -111,14 +119,13 @@ class Includes:
             return ""
         entry, suffix = format_of_name(path), PurePosixPath(path).suffix[1:].lower()
         text = dedent("\n".join(_choose(text.splitlines(), colon + part or said.get("rest", "")))).strip("\n")
-        if deeper := _option("deeper", said.get("rest", "")):
-            text = re.sub(r"^=+(?=[ ]\S)", lambda level: level[0] + "=" * int(deeper), text, flags=re.MULTILINE)
         # the block around it defines its type
         is_listed = format_of_name(files[0]) is ASCIIDOC and entry is not ASCIIDOC
         if in_code or is_listed or path in files or len(files) > DEPTH or not text.strip():
             return text if in_code or is_listed else ""
         if (entry or suffix in _TABLE["prose"]) and "code" not in said and not _option("literal", said.get("rest", "")):
-            return self._fill(text, (*files, path)) if entry in (*TEXTS, None) else ""
+            text = self._fill(text, (*files, path)) if entry in (*TEXTS, None) else ""
+            return _deepened(text, int(_option("deeper", said.get("rest", "")) or 0))
         language = _TABLE["languages"].get(suffix, suffix)
         if format_of_name(files[0]) is RESTRUCTURED_TEXT:
             return f".. code-block:: {language}\n\n{indent(text, '   ')}\n"
@@ -192,8 +199,8 @@ def _project(root: Path) -> str:
 
     A home folder is no release, although tools leave their files there.
     """
-    places = [root, *root.parents]
-    releases = [place for place in places if place not in (Path.home(), *Path.home().parents)]
+    places, home = [root, *root.parents], Path(os.path.expanduser("~"))  # noqa: PTH111 (Path.home fails without one)
+    releases = [place for place in places if place not in (home, *home.parents)]
     repositories = (place for place in places if (place / ".git").exists())
     unpacked = (place for place in releases if any((place / name).is_file() for name in _TABLE["releases"]))
     return str(next(chain(repositories, unpacked), root))
@@ -227,6 +234,7 @@ def _choose(lines: Sequence[str], said: str) -> list[str]:
 
 def _tagged(lines: Iterable[str], names: Sequence[str]) -> Iterator[str]:
     """Yield the lines within the named tags of AsciiDoc: `a`, `*` for any, `**` for all lines, `!a` for all others."""
+    names = [name.strip() for name in names]
     without = {name[1:] for name in names if name.startswith("!")}
     all_lines = "**" in names or len(without) == len(names)
     tags: list[str] = []
@@ -236,8 +244,15 @@ def _tagged(lines: Iterable[str], names: Sequence[str]) -> Iterator[str]:
             tags.append(mark[2])
         elif mark:
             tags = [tag for tag in tags if tag != mark[2]]
-        elif (all_lines or not {*tags, "*"[: len(tags)]}.isdisjoint(names)) and without.isdisjoint(tags):
-            yield line
+        else:
+            around = {*tags, "*"} if tags else set[str]()
+            if (all_lines or not around.isdisjoint(names)) and around.isdisjoint(without):
+                yield line
+
+
+def _deepened(text: str, levels: int) -> str:
+    """Return AsciiDoc, with the files that it includes, with all headings moved down."""
+    return replace_outside_code(_LEVEL, lambda signs: signs[0] + "=" * levels, text, ASCIIDOC) if levels else text
 
 
 def _option(name: str, said: str) -> str:

@@ -12,14 +12,7 @@ from urllib.parse import urlsplit
 
 from markdown_it.common.utils import unescapeAll
 
-from pipelines.indexing.reading.formats import (
-    ASCIIDOC,
-    MARKDOWN,
-    RESTRUCTURED_TEXT,
-    SOURCES,
-    DocumentFormat,
-    format_of_name,
-)
+from pipelines.indexing.reading.formats import ASCIIDOC, RESTRUCTURED_TEXT, SOURCES, DocumentFormat, format_of_name
 from pipelines.indexing.reading.verbatim import replace_outside_code
 from pipelines.page.urls import absolute_url
 
@@ -49,7 +42,7 @@ _SYNTAXES: dict[DocumentFormat, _Syntax] = {
     RESTRUCTURED_TEXT: _Syntax(re.compile(f":doc:{_ROLE}"), "`{words} <{url}>`__"),
     ASCIIDOC: _Syntax(
         re.compile(
-            r"\bxref:(?:(?P<module>[\w.-]*):)?(?P<page>[^\[\s#:]{1,500}\.adoc)(?P<part>#[^\[\s]{0,200})?"
+            r"\bxref:(?:(?P<module>[\w.-]*):)?(?P<page>[^\[\s#:@{}]{1,500}\.adoc)(?P<part>#[^\[\s]{0,200})?"
             r"\[(?P<words>[^\]]{1,500})\]"
         ),
         "link:{url}[{words}]",
@@ -57,9 +50,7 @@ _SYNTAXES: dict[DocumentFormat, _Syntax] = {
 }
 
 
-def lead_links(
-    body: bytes, place: str, root: str, publish: Callable[[str], str], entry: DocumentFormat = MARKDOWN
-) -> bytes:
+def lead_links(body: bytes, place: str, root: str, publish: Callable[[str], str], entry: DocumentFormat) -> bytes:
     """Return a source with its links to other sources replaced by the result of `publish` for their file URLs.
 
     `place` is the URL of the source's own file, `root` the URL of the folder for paths that begin with a slash. A link

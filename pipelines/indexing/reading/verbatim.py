@@ -1,6 +1,7 @@
 """Finds the code in a source, where links, roles, template tags and includes are only shown.
 
-It looks for fences and for code within a line, and parses nothing else. Fenced MyST directives contain text.
+It looks for fences, for the literal blocks of reStructuredText and for code within a line, and parses nothing else.
+Fenced MyST directives contain text.
 """
 
 import re
@@ -8,12 +9,15 @@ from bisect import bisect
 from collections.abc import Callable, Iterator
 
 from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, RESTRUCTURED_TEXT, DocumentFormat
+from pipelines.indexing.reading.formats.sphinx_markup import directive_kind
 
 _FENCE = re.compile(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}+|~{3,}+|-{4,}+|\.{4,}+)[ \t]*([^\n]*)", re.MULTILINE
 )
-_SIGNS = {ASCIIDOC: "`-.", RESTRUCTURED_TEXT: ""}  # the signs of fences; elsewhere, dashes and dots underline titles
+_SIGNS = {ASCIIDOC: "`-."}  # the signs of fences; elsewhere, dashes and dots underline titles
 _TEXT = re.compile(r"\{(?!\.|[\w-]*code|parsed-literal|doctest|prompt)[\w:.+-]+\}")  # a directive that contains text
+_MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|(?:\d{1,3}|[a-zA-Z#])[.)])[ \t]+)*")  # of a block, with the marks of its lists
+_DIRECTIVE = re.compile(r"\.\.[ \t]+([\w:.+-]+)::")
 _SPAN = re.compile(r"(?<!`)(`++)[^\n]{0,1000}?\1")
 
 
@@ -21,7 +25,7 @@ class CodePlaces:
     """The places of the code in a text: fenced blocks, and with `spans`, code within a line."""
 
     def __init__(self, text: str, entry: DocumentFormat = MARKDOWN, *, spans: bool = True) -> None:
-        blocks = list(_fenced(text, _SIGNS.get(entry, "`~")))
+        blocks = list(_literal(text) if entry is RESTRUCTURED_TEXT else _fenced(text, _SIGNS.get(entry, "`~")))
         self._starts, self._ends = [start for start, _ in blocks], [end for _, end in blocks]
         if spans:
             found = [span.span() for span in _SPAN.finditer(text) if span.start() not in self]
@@ -54,10 +58,10 @@ def replace_outside_code(
 def _fenced(text: str, signs: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each block of fenced code, with its fences."""
     opened = list[tuple[str, int]]()  # the open fences: of directives (-1), and of a block of code with its start
-    for fence in _FENCE.finditer(text) if signs else ():
+    for fence in _FENCE.finditer(text):
         sign, info = fence.groups()
         outer, start = opened[-1] if opened else ("", -1)
-        if sign[0] not in signs:
+        if sign[0] not in signs or (sign[0] == "-" and not opened and _underlines(text, fence)):
             continue
         if outer and sign.startswith(outer) and not info.strip():
             opened.pop()
@@ -67,3 +71,31 @@ def _fenced(text: str, signs: str) -> Iterator[tuple[int, int]]:
             opened.append((sign, -1 if _TEXT.match(info) else fence.start()))
     if opened and opened[-1][1] >= 0:
         yield opened[-1][1], len(text)
+
+
+def _underlines(text: str, fence: re.Match[str]) -> bool:
+    """Return whether a line of dashes makes the line above it a title, as AsciiDoc allows."""
+    end = max(fence.start() - 1, 0)
+    above = text[text.rfind("\n", 0, end) + 1 : end].rstrip()
+    return above[:1].isalnum() and abs(len(above) - len(fence[0].rstrip())) < 2
+
+
+def _literal(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each literal block: the deeper lines below `words::` or a directive of code."""
+    start, depth, place = -1, 0, 0  # of the open block, and of the line
+    for line in text.splitlines(keepends=True):
+        if start >= 0 and line.strip() and len(line) - len(line.lstrip()) <= depth:
+            yield start, place
+            start = -1
+        place += len(line)
+        margin = _MARGIN.match(line)
+        if start < 0 and margin and _opens_literal(line[margin.end() :]):
+            start, depth = place, margin.end()
+    if start >= 0:
+        yield start, place
+
+
+def _opens_literal(line: str) -> bool:
+    if directive := _DIRECTIVE.match(line):
+        return directive_kind(directive[1], "") == "code"
+    return line.rstrip().endswith("::") and not line.startswith("..")

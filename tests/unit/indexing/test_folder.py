@@ -137,7 +137,7 @@ def test_links_to_sources_lead_to_their_published_urls(tmp_path: Path) -> None:
         ("_quarto.yml", "a/b.qmd", "See [the guide](c.qmd#part).", {"the guide": "a/c.html#part"}),
         ("antora.yml", "modules/m/pages/a/b.adoc",
          ("xref:c.adoc[One], xref:./c.adoc#part[two], xref:n:d.adoc[three], xref:ROOT:index.adoc[four], "
-         "xref:other::e.adoc[five], xref:#part[six]."),
+         "xref:other::e.adoc[five], xref:#part[six], xref:2.0@f.adoc[seven], xref:{a}.adoc[eight]."),
          {"One": "m/c.html", "two": "m/a/c.html#part", "three": "n/d.html", "four": ""}),
     ],
 )  # fmt: skip

@@ -233,6 +233,7 @@ def test_asciidoc_includes_text_verbatim(repository):
         ("tag=**;!b", "0\n1\n4\n5\n== Title"),
         ("tag=*", "1\n2\n3\n4\n== Title"),
         ("leveloffset=+2,tag=d", "==== Title"),
+        ('tags="!*"', "0\n5"),
         ("tag=gone", ""),
     ],
 )
@@ -241,3 +242,28 @@ def test_asciidoc_include_chooses_tags_and_levels(said, shown, repository):
     lines += ["// end::c[]", "5", "// tag::d[]", "== Title", "// end::d[]"]
     (repository / "docs" / "a.adoc").write_text("\n".join(lines))
     assert filled(repository, f"include::a.adoc[{said}]\n", "docs/en/guide/page.adoc") == f"{shown}\n"
+
+
+def test_headings_of_nested_asciidoc_includes_move_down_together(repository):
+    (repository / "docs" / "a.adoc").write_text("== A\n\n----\n== listed\n----\n\ninclude::b.adoc[leveloffset=+1]\n")
+    (repository / "docs" / "b.adoc").write_text("== B\n")
+    shown = "=== A\n\n----\n== listed\n----\n\n==== B\n"
+    assert filled(repository, "include::a.adoc[leveloffset=+1]\n", "docs/en/guide/page.adoc") == shown
+
+
+def test_underlined_titles_of_restructured_text_are_no_fences(repository):
+    text = "A\n~~~~\n\n.. literalinclude:: /src/a.py\n   :lines: 1\n\nB\n~~~~\n"
+    shown = "A\n~~~~\n\n\n.. code-block:: python\n\n   import app\n\n\n\nB\n~~~~\n"
+    assert filled(repository, text, "docs/en/guide/page.rst") == shown
+
+
+def test_example_of_an_include_in_restructured_text_stays(repository):
+    example = "Write::\n\n   .. include:: ../../note.md\n\n"
+    done = filled(repository, f"{example}.. include:: ../../note.md\n", "docs/en/guide/page.rst")
+    assert done == f"{example}\nNote *well*.\n\n"
+
+
+def test_account_without_a_home_folder_reads_includes(repository, monkeypatch):
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.getuid", lambda: 4_000_000_000)
+    assert filled(repository, '--8<-- "docs/note.md"\n') == "Note *well*.\n"

@@ -30,6 +30,11 @@ LINKS = "```{note}\n[a](a.md)\n```\n\n- ~~~python\n  [b](b.md)\n  ~~~\n- `[c](c.
         ("X\n----\nX\n----\nX", RESTRUCTURED_TEXT, "o\n----\no\n----\no"),
         ("X\n----\nX\n----\nX", ASCIIDOC, "o\n----\nX\n----\no"),
         ("....\nX\n----\n....\nX", ASCIIDOC, "....\nX\n----\n....\no"),
+        ("Use X\n-----\nX\n\n----\nX\n----", ASCIIDOC, "Use o\n-----\no\n\n----\nX\n----"),
+        ("X::\n\n  X\n\n   X\n\nX\n~~~\nX", RESTRUCTURED_TEXT, "o::\n\n  X\n\n   X\n\no\n~~~\no"),
+        ("- X::\n\n    X\n\n  X\n", RESTRUCTURED_TEXT, "- o::\n\n    X\n\n  o\n"),
+        (".. code-block:: rst\n   :linenos:\n\n   X::\n\n.. note:: X\n\n   X", RESTRUCTURED_TEXT,
+         ".. code-block:: rst\n   :linenos:\n\n   X::\n\n.. note:: o\n\n   o"),
     ],
 )  # fmt: skip
 def test_markup_is_replaced_outside_code_only(text, entry, shown):
@@ -37,6 +42,6 @@ def test_markup_is_replaced_outside_code_only(text, entry, shown):
 
 
 def test_links_lead_to_pages_within_directives_but_not_in_code():
-    led = lead_links(LINKS.encode(), "http://f/x.md", "http://f/", lambda url: url.replace(".md", "/")).decode()
-    assert led == LINKS.replace("a.md", "http://f/a/").replace("d.md", "http://f/d/")
+    led = lead_links(LINKS.encode(), "http://f/x.md", "http://f/", lambda url: url.replace(".md", "/"), MARKDOWN)
+    assert led.decode() == LINKS.replace("a.md", "http://f/a/").replace("d.md", "http://f/d/")
     assert markdown_links(LINKS) == ["a.md", "d.md"]
