@@ -82,8 +82,25 @@ def test_title_may_set_its_id_and_other_titles_stay():
         ("a footnote:b[c], dfootnote:b[]", "a (c), d"),
         ('[subs="+quotes"]\n----\n$ *a* _b_ c_d_e f*g\n----', "$ a b c_d_e f*g"),
         ("[quote,A. L.,Book]\nWords.\n\n[verse,B]\n____\na\n  b\n____", "Words.\n\n— A. L., Book\n\na\nb\n\n— B"),
+        ("[verse]\n____\na\n\nb\n____\nAfter.", "a\nb\n\nAfter."),
         ("|===\n2*|a\n|b |c\n|===", "a | a\nb | c"),
+        ("a <- b <= c => d -> e", "a ← b ⇐ c ⇒ d → e"),
     ],
 )
 def test_asciidoc_is_read_as_it_is_published(text, shown):
     assert words(text) == shown
+
+
+def test_front_matter_gives_the_title_and_is_not_read():
+    document = read("---\ntitle: The guide\n---\n\n== A\n\na\n")
+    assert document.title == "The guide" and words("---\ntitle: The guide\n---\n\n== A\n\na\n") == "a"
+
+
+def test_underlined_titles_are_sections_and_listings_stay():
+    text = "Guide\n=====\n\nFirst part\n----------\n\na\n\nInner\n~~~~~\n\nLong text\n----\nx\n\nyyyy\n----\n"
+    document = read(text)
+    assert document.title == "Guide"
+    assert [section.headings for section in document.sections] == [
+        ("Guide", "First part"), ("Guide", "First part", "Inner"),
+    ]  # fmt: skip
+    assert words(text) == "a\n\nLong text\n\nx\n\nyyyy"

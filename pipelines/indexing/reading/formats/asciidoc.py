@@ -13,6 +13,7 @@ from itertools import dropwhile
 from textwrap import dedent
 
 from pipelines.indexing.reading.formats.values import rows_of_values
+from pipelines.indexing.reading.front_matter import FRONT_MATTER, front_matter
 from pipelines.text.phrases import read_names, read_table
 
 _TABLE, _NAMES = read_table(__name__), read_names(__name__)
@@ -24,6 +25,8 @@ _FORMS = [(re.compile(form, re.MULTILINE), by) for form, by in _TABLE["forms"]]
 _REFERENCE, _ENTRY = (re.compile(_TABLE[name]) for name in ("reference", "entry"))
 _NAME = re.compile(r"(?<!\\)\{(?:(counter2?|set):)?([\w-]+)(?::([^{}\n]*))?\}")
 _HEADING_ID = re.compile(r"\[\[([\w:.-]+)(?:,[^\[\]]*)?\]\]$")
+_UNDERLINE = re.compile(r"([=~^+-])\1{2,}[ ]*")
+_LEVELS = "=-~^+"  # the signs that underline a title, from the page's title down
 _COMPARE: Mapping[str, Callable[[str | float, str | float], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
@@ -32,11 +35,13 @@ _ENDS = frozenset(("fence", "style", "id", "more", "mark", "term"))  # end a par
 
 
 def from_asciidoc(text: str) -> str:
-    """Return `text` as Markdown."""
+    """Return `text` as Markdown, with its front matter."""
+    head = FRONT_MATTER.match(text) if front_matter(text) else None
+    front = head[0] if head else ""
     attributes: dict[str, str] = dict(_TABLE["attributes"])
-    lines = text.translate({2: None, 3: None}).expandtabs(4).splitlines()
+    lines = text[len(front) :].translate({2: None, 3: None}).expandtabs(4).splitlines()
     titles = _titles(lines) if _REFERENCE.search(text) else {}
-    return "\n".join(_Blocks(_wanted(lines, attributes), attributes, titles).markdown())
+    return front + "\n".join(_Blocks(_wanted(lines, attributes), attributes, titles).markdown())
 
 
 def slug(title: str) -> str:
@@ -137,7 +142,7 @@ class _Blocks:
             self._item(said)
         elif "level" in said:
             self._heading(said)
-        elif "silent" not in said:
+        elif "silent" not in said and not self._is_underlined(line):
             self._paragraph(said.get("boxed", line), said.get("box") or self._style)
 
     def _set(self, said: dict[str, str]) -> None:
@@ -148,6 +153,16 @@ class _Blocks:
             value = value[:-1] + line.strip()
         if not said.keys() & {"off", "unset"}:
             self._attributes[name] = self._filled(value)[:LONGEST_VALUE]
+
+    def _is_underlined(self, line: str) -> bool:
+        """Return whether the next line makes this one a title, which is then written."""
+        below = self._next() if not (self._depth or self._joined) else None
+        if below is not None and _UNDERLINE.fullmatch(below) and abs(len(below.rstrip()) - len(line.rstrip())) < 2:
+            self._heading({"level": "=" * (1 + _LEVELS.index(below[0])), "heading": line.strip()})
+            return True
+        if below is not None:
+            self._back.appendleft(below)
+        return False
 
     def _heading(self, said: dict[str, str]) -> None:
         level = len(said["level"])
@@ -187,10 +202,14 @@ class _Blocks:
             lines += [line] if is_code or "silent" not in _said(line) else []
         if is_code:
             self._code(lines, style, "")
-            return
+        else:
+            self._prose(lines, style)
+
+    def _prose(self, lines: Sequence[str], style: str) -> None:
+        """Put lines of prose, which a verse keeps."""
         breaks = _kind(style) == "verse" or "%hardbreaks" in style
-        end = "\\\n" if breaks else "\n"
-        self._put(end.join(self._shown("\n".join(map(str.strip, lines))).split("\n")).split("\n"), style)
+        text = self._shown("\n".join(map(str.strip, lines)).strip("\n"))
+        self._put((text.replace("\n", "\\\n") if breaks else text).split("\n"), style)
         self._attribute(style)
 
     def _attribute(self, style: str) -> None:
@@ -206,7 +225,7 @@ class _Blocks:
         if (fence[0] in "-.`" and fence != "--") or _kind(style) in _NAMES["code"]:
             self._code(lines, style, info)
         elif _kind(style) == "verse":
-            self._paragraph("\n".join(lines), style)
+            self._prose(lines, style)
         elif fence[0] in "|!,:":
             delimiter = _delimiter(fence, style)
             rows = rows_of_values(filter(str.strip, lines), delimiter) if delimiter else ()
