@@ -104,10 +104,10 @@ class Publishing:
 
     `configs` are file names; one of them configures a site if it matches `sign`. The pages are in the folder captured
     by `folder`, else in the first of `folders` that has an index, else in the last of them. `configs` and `folders` are
-    names separated by spaces. URLs end as `url_style` says, or in the first style of `styles` whose regular expression
-    matches the configuration. Parts of paths are written as `names` says, unless the configuration matches
-    `keeps_names`. Markdown is read as the media type `reads`, or the first of `reads_as` whose regular expression
-    matches the configuration.
+    names separated by spaces. Files in the folder captured by `output` are made of the pages. URLs end as `url_style`
+    says, or in the first style of `styles` whose regular expression matches the configuration. Parts of paths are
+    written as `names` says, unless the configuration matches `keeps_names`. Markdown is read as the media type `reads`,
+    or the first of `reads_as` whose regular expression matches the configuration.
 
     `routes` captures folders and their templates, in addition to those in `places`; a template without a folder applies
     to the only entry of `places`. If the file `contents` exists, the pages are the files that it links to. `rewrites`
@@ -122,6 +122,7 @@ class Publishing:
     url_style: UrlStyle
     sign: str = ""
     folder: str = ""
+    output: str = ""
     styles: Mapping[UrlStyle, str] = field(default_factory=dict)
     reads: str = MARKDOWN.media_type
     reads_as: Mapping[str, str] = field(default_factory=dict)
@@ -161,7 +162,7 @@ class Publishing:
         rewritten = [_rename(*pair) for pair in _REWRITE.findall(moved[1] if moved else "")]
         renames = (*moved_folders, *rewritten, *(locale_renames(text) if self.locales else ()), *self.renames)
         listed = re.search(self.leaves_out, text, re.MULTILINE) if self.leaves_out else None
-        exclude = (*self.exclude, *others, *_left_out(listed[1] if listed else ""))
+        exclude = (*self.exclude, *others, *_left_out(listed[1] if listed else ""), *self._output(text, place, root))
         found = SourceFolder(name, path, root, style, exclude=exclude, renames=renames, whole=self.whole)
         places = (*((f"{folder}/", route) for folder, route in routes.items()), ("", "")) if routes else ()
         contents = read(root + self.contents) if self.contents else None
@@ -173,6 +174,13 @@ class Publishing:
             found, formats=formats, routes=places, titles=bool(self.titles), names=self._names(text), pages=pages,
             around=around, liquid=bool(self.liquid),
         )  # fmt: skip
+
+    def _output(self, text: str, place: str, root: str) -> Iterator[str]:
+        """Yield the output folder as a regular expression, if it is within `root`."""
+        named = re.search(self.output, text, re.MULTILINE) if self.output else None
+        folder = f"{normpath(join(place, named[1]))}/" if named else ""
+        if folder.startswith(root) and folder != root:
+            yield f"^{re.escape(folder.removeprefix(root))}"
 
     def _names(self, text: str) -> Names:
         return "" if self.keeps_names and re.search(self.keeps_names, text) else self.names

@@ -11,8 +11,7 @@ _CONFIGS = ("source.config.ts", "source.config.mts", "source.config.js", "source
 _LOADERS = ("lib/source.ts", "lib/source/index.ts", "lib/source.tsx", "app/source.ts", "lib/geistdocs/source.ts")
 _LANGUAGES = ("lib/i18n.ts", "lib/i18n.tsx", "app/i18n.ts", "lib/geistdocs/i18n.ts")
 _DEFAULT_LANGUAGE, _HIDES = (rf"\b{key}\s*:\s*['\"`]([\w-]+)" for key in ("defaultLanguage", "hideLocale"))
-_NAME = "([a-z]{2}(?:-[A-Za-z]{2,4})?)"
-_LANGUAGE = rf"\A(.*?)(?:(?<![^/])index)?\.{_NAME}\Z"
+_NAME = "((?!js)[a-z]{2}(?:-[A-Za-z]{2,4})?)"
 _FOLDER, _BASE = r"\bdir\s*:\s*['\"`]([^'\"`]+)", r"\bbaseUrl\s*:\s*['\"`]([^'\"`]*)"
 _DEFAULT = "content/docs"
 # Folders in parentheses are not part of URLs.
@@ -44,8 +43,11 @@ def _moves(text: str) -> Renames:
     """Return where the pages of each language go: `page.fr` to `fr/page`, except for a hidden language."""
     default, hides = re.search(_DEFAULT_LANGUAGE, text), re.search(_HIDES, text)
     own, hidden = default[1] if default else "en", hides[1] if hides else "never"
+    named = {own, *re.findall(rf"['\"`]{_NAME}['\"`]", text)}
+    language = f"({'|'.join(sorted(named))})" if len(named) > 1 else _NAME  # the names may be in another file
+    page = r"\A(.*?)(?:(?<![^/])index)?\."
     if hidden == "always":
-        return ((_LANGUAGE, r"\1"),)
+        return ((rf"{page}{language}\Z", r"\1"),)
     if hidden == "default-locale":
-        return ((_LANGUAGE.replace(_NAME, f"({own})"), r"\1"), (_LANGUAGE, r"\2/\1"))
-    return ((rf"\A(?!.*\.{_NAME}\Z)", f"{own}/"), (_LANGUAGE, r"\2/\1"))
+        return ((rf"{page}({own})\Z", r"\1"), (rf"{page}{language}\Z", r"\2/\1"))
+    return ((rf"\A(?!.*\.{language}\Z)", f"{own}/"), (rf"{page}{language}\Z", r"\2/\1"))
