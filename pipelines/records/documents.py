@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 # Raise it whenever reading, sectioning or chunking yields other text or anchors for the same bytes. It is part of an
 # index's fingerprint, so the next run rebuilds from the stored pages.
-SECTIONING_VERSION = 17
+SECTIONING_VERSION = 18
 
 
 def digest(*parts: str | bytes) -> str:

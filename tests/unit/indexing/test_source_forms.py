@@ -299,6 +299,10 @@ def test_empty_lines_may_come_before_front_matter():
         ("{% set a %}One **two**.{% endset %}\n\nB {{ a | safe }} {{ c }}", "B One two."),
         ('{% quote(author="A. L.") %}\nWords.\n{% end %}', "Words."),
         ("`{{ a }}`", "{{ a }}"),
+        (
+            "```\n{% raw %}\n{% set a %}x{% endset %}{{ a }}\n{% endraw %}\n```\n\nB {{ a }}",
+            "{% set a %}x{% endset %}{{ a }}\nB",
+        ),
         ("{# no words #}\nWords.", "Words."),
     ],
 )
@@ -380,6 +384,29 @@ def test_grid_table_has_blocks_in_its_cells():
     assert shown("+--+\n| a\n+-+", "text/x-quarto").startswith("+--+")
 
 
+@pytest.mark.parametrize(
+    ("front", "cell", "words"),
+    [
+        ("execute:\n  warning: false\n  echo: false\n", "", "Words."),
+        ("execute: {echo: false}\n", "", "Words."),
+        ("execute:\n  echo: true\n", "", "x = 1\nWords."),
+        ("title: T\n", "```{r, include=FALSE}\nopts_chunk$set(dim = c(6, 4), echo = FALSE)\n```\n", "Words."),
+        ("title: T\n", "```{r}\nopts_chunk$set(echo = TRUE)\n```\n", "opts_chunk$set(echo = TRUE)\nx = 1\nWords."),
+    ],
+)
+def test_page_may_hide_the_code_of_its_cells(front, cell, words):
+    text = f"---\n{front}---\n\n{cell}\n```{{r}}\nx = 1\n```\n\nWords.\n"
+    assert shown(text, "text/x-quarto") == words
+    own = text.replace("{r}\nx", "{r, echo=TRUE}\nx")
+    assert "x = 1" in shown(own, "text/x-quarto")
+
+
+@pytest.mark.parametrize("info", ["@example; continued = true", "@repl a; b = 1", "jldoctest; output = false"])
+def test_options_of_a_julia_block_are_not_its_kind(info):
+    (section,) = read(f"```{info}\nusing Plots # hide\nplot(1)\n```\n", "text/x-documenter").sections
+    assert section.content == [Code("plot(1)", "julia")]
+
+
 def test_documenter_is_read_as_it_is_published():
     document = read(
         "# [The guide](@id own place)\n\nSee [`plot`](@ref) and [others](@ref attributes).\n\n```@docs\nplot\n```\n\n"
@@ -395,11 +422,26 @@ def test_documenter_is_read_as_it_is_published():
     ("kind", "text", "words"),
     [
         ("text/x-docusaurus", "```mdx-code-block\n<Tabs>\n```\n\n- One\n\n```mdx-code-block\n</Tabs>\n```", "- One"),
+        (
+            "text/x-docusaurus",
+            "````mdx-code-block\n<Tabs>\n```js\nx\n```\n</Tabs>\n````\n\n```mdx-code-block\n<A />\n```\nB",
+            "x\nB",
+        ),
         ("text/x-docusaurus", ":::note[The **title** `x`]\n\na\n\n:::", "The title x\na"),
+        ("text/markdown", "::: warning Note that:\n\na\n\n:::", "Note that:\na"),
+        ("text/x-quarto", "::: {.callout-note} :::\n\na\n\n:::", "Note\na"),
+        ("text/x-quarto", "::: Warning ::::::\n\na\n\n:::", "Warning\na"),
+        ("text/markdown", ":::tip My tip {#own .a}\n\na\n\n:::", "My tip\na"),
+        ("text/x-vue-markdown", "::: tip My :bulb: {{ value }} tip\n\na\n\n:::", "My 💡 tip\na"),
         (
             "text/x-myst",
             "---\nmyst:\n  substitutions:\n    a-b: one **two**\n---\n\nHere {{ a-b }} {{ c }}.",
             "Here one two {{ c }}.",
+        ),
+        (
+            "text/x-myst",
+            "---\nmyst: {substitutions: {a: one}}\n---\n\n```jinja\n{{ a }}\n```\n\n```{note}\n{{ a }} `{{ a }}`\n```",
+            "{{ a }}\nNote\none {{ a }}",
         ),
     ],
 )

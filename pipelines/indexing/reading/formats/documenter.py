@@ -10,6 +10,7 @@ from pipelines.indexing.reading.formats.rules import with_targets
 _TARGET = re.compile(r"@(?:ref|extref|id)\b[^()\n]*")
 _TITLE_ID = re.compile(r"\[((?>(?:[^\[\]\n]|\[[^\[\]\n]*\])+))\]\(@id[ \t]++([^()\s][^()\n]*)\)\s*$")
 _HIDDEN = re.compile(r"^[^\n]*#\s?hide[ \t]*\n", re.MULTILINE)
+_KIND = re.compile(r"\A[ \t]*([^\s;]*)")  # of a block: `@example a; continued = true`
 _CODE = frozenset(("@example", "@repl", "jldoctest"))  # blocks that show their code
 
 
@@ -35,7 +36,7 @@ def _read(state: StateCore) -> None:
         if token.type == "inline" and heading:
             token.content = _TITLE_ID.sub(lambda own: f"{own[1]} {{#{documenter_slug(own[2])}}}", token.content)
         heading = token.type == "heading_open"
-        name = token.info.split(maxsplit=1)[0] if token.type == "fence" and token.info.strip() else ""
+        name = _KIND.findall(token.info)[0] if token.type == "fence" else ""
         if name in _CODE:
             token.info, token.content = "julia", _HIDDEN.sub("", token.content)
         elif name.startswith("@"):

@@ -82,7 +82,7 @@ _BOX_TITLE = re.compile(
 )
 # Pandoc's attributes of a box: `{.callout-note title="Words"}`.
 _BOX_CLASSES = re.compile(r"\{[ \t]*+(?:#[\w:-]++[ \t]*+)?(?:\.([\w-]++))?[^{}\n]*+\}")
-_TITLES = MarkdownIt("commonmark", {"html": False})
+_COLONS_AFTER = re.compile(r"\A(\{[^{}\n]*\}|[\w-]+(?=\s))\s*:{3,}\Z")  # Pandoc allows them
 _NAMED_BOXES = frozenset(("note", "tip", "important", "warning", "caution", "danger", "info"))
 # A label that the page may not define with `[label]: target`. Numbers in brackets are an index instead.
 _LABEL = re.compile(r"\[(?:(?>(?:(?![^\W\d])[^\[\]\n])*)[^\W\d][^\[\]\n]*+)?\]")
@@ -190,13 +190,7 @@ def render(parts: Sequence[str | Token], dialect: Dialect) -> tuple[str, dict[st
 def _parser(dialect: Dialect) -> MarkdownIt:
     parser = fill_few_cells(MarkdownIt("commonmark").enable(["table", "strikethrough"]))
     parser.use(front_matter_plugin).use(deflist_plugin).use(footnote_plugin).use(boxes)
-    parser.use(
-        container_plugin,
-        "box",
-        dialect.box,
-        validate=lambda words, *_: _is_box(words.strip()),
-        render=_render_box,
-    )
+    parser.use(container_plugin, "box", dialect.box, validate=_is_box, render=_render_box)
     parser.use(dollarmath_plugin, allow_digits=False, allow_space=False, double_inline=True)
     parser.block.ruler.at("html_block", _html_block, {"alt": ["paragraph", "reference", "blockquote"]})
     parser.block.ruler.before("fence", "comment", _comment, ENDS)
@@ -205,6 +199,7 @@ def _parser(dialect: Dialect) -> MarkdownIt:
     parser.inline.ruler.before("wiki_link", "docfx", _docfx)
     parser.inline.ruler.before("autolink", "xref", _xref)
     parser.core.ruler.before("inline", "alerts", _title_alerts)
+    parser.core.ruler.before("inline", "boxes", _title_boxes)
     parser.core.ruler.push("docfx_tabs", _label_docfx_tabs)
     for name in ("math_inline", "math_inline_double", "math_block"):
         parser.add_render_rule(name, _render_math)
@@ -218,24 +213,38 @@ def _parser(dialect: Dialect) -> MarkdownIt:
     return parser
 
 
-def _is_box(words: str) -> bool:
+def _is_box(words: str, *_: Any) -> bool:
+    words = _COLONS_AFTER.sub(r"\1", words.strip())
     return bool(_BOX_TITLE.fullmatch(words) or _BOX_CLASSES.fullmatch(words)) and not words.endswith(":::")
 
 
 def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
-    if tokens[place].nesting < 0:
-        return "</div>\n"
-    info = tokens[place].info.strip().rstrip(":").rstrip()
+    return "</div>\n" if tokens[place].nesting < 0 else '<div class="admonition">\n'
+
+
+def _title_boxes(state: StateCore) -> None:
+    """Make the title of each box a paragraph."""
+    done = list[Token]()
+    for token in state.tokens:
+        done.append(token)
+        if title := _box_title(token.info) if token.type == "container_box_open" else "":
+            inline = Token("inline", "", 0, content=title, children=[], map=token.map)
+            done += Token("paragraph_open", "p", 1), inline, Token("paragraph_close", "p", -1)
+    state.tokens = done
+
+
+def _box_title(info: str) -> str:
+    """Return the title of a box, or else its kind, which readers see for `note` but not for `code-group`."""
+    info = _COLONS_AFTER.sub(r"\1", info.strip())
+    if classes := _BOX_CLASSES.fullmatch(info):
+        name = (classes[1] or "").removeprefix("callout-")
+        return shown_words(info) or (name.capitalize() if name in _NAMED_BOXES else "")
     match = _BOX_TITLE.fullmatch(info)
-    classes = _BOX_CLASSES.fullmatch(info)
-    name = (match[1] if match else classes[1] if classes else "") or ""
-    name = name.removeprefix("callout-")
-    label = "" if "-" in name else name.capitalize()  # readers see `note`, but not `code-group`
-    if classes:
-        label = shown_words(info) or (label if name in _NAMED_BOXES else "")
-    title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or label
-    title = shown_words(title) if '="' in title else title
-    return f'<div class="admonition"><p>{_TITLES.renderInline(title.strip())}</p>\n'
+    if match is None:
+        return ""
+    name = match[1].removeprefix("callout-")
+    title = match["bracket"] or match["bar"] or match["plain"] or ("" if "-" in name else name.capitalize())
+    return (shown_words(title) if '="' in title else _ATTRIBUTES.sub("", title)).strip()
 
 
 def _html_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:

@@ -35,7 +35,7 @@ _IMPORT = re.compile(
 )
 _BRACES = re.compile(r"<[A-Z][\w.]*\s[^<>{}]*=\{(?!\{)")  # `={{ … }}` may be of a template
 _MDX_FENCE = re.compile(
-    r"^[ \t]*`{3}mdx-code-block[ \t]*\n((?>(?:(?![ \t]*```)[^\n]*\n)*))[ \t]*`{3}[ \t]*$", re.MULTILINE
+    r"^[ \t]*(`{3,})mdx-code-block[ \t]*\n((?>(?:(?![ \t]*\1)[^\n]*\n)*))[ \t]*\1[ \t]*$", re.MULTILINE
 )
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|(?=>))")
 _HEADING_ID = re.compile(
@@ -87,7 +87,7 @@ def mdx(parser: MarkdownIt) -> None:
 
 def without_mdx_fences(text: str) -> str:
     """Return a text without the fences ```` ```mdx-code-block ````, which only hide components from translators."""
-    return _MDX_FENCE.sub(r"\1", text) if "mdx-code-block" in text else text
+    return _MDX_FENCE.sub(r"\2", text) if "mdx-code-block" in text else text
 
 
 def is_mdx(text: str) -> bool:

@@ -19,33 +19,25 @@ from mdit_py_plugins.myst_blocks import myst_block_plugin
 from pipelines.indexing.reading.formats.rules import push_paragraph
 from pipelines.indexing.reading.formats.sphinx_markup import box_title, change_note, directive_kind, shown_role
 from pipelines.indexing.reading.formats.values import rows_of_values
-from pipelines.text.parsing import NotParsed, parse_yaml
+from pipelines.indexing.reading.front_matter import front_matter
+from pipelines.indexing.reading.verbatim import replace_outside_code
 
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*+(?P<argument>.*)")
 _ROLE = re.compile(r"\{([\w:+-]{1,50})\}(`+)(?!`)(.{1,5000}?)(?<!`)\2(?!`)", re.DOTALL)
 _UNNAMED = re.compile(r"\[\]\(([^()<>\s]+)\)")  # a link without text, shown as the name of its target
 _OPTIONS = re.compile(r"\A(?:[ \t]*---[ \t]*\n(?:.*\n)*?[ \t]*---[ \t]*(?:\n|\Z)|(?:[ \t]*:[\w-]+:.*(?:\n|\Z))*)")
 _FENCES = ("fence", "colon_fence")
-
-
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*\n", re.MULTILINE | re.DOTALL)
 _SUBSTITUTION = re.compile(r"\{\{[ \t]*([\w-]+)[ \t]*\}\}")
 
 
 def with_substitutions(text: str) -> str:
-    """Return a text with the substitutions that its front matter defines (`{{ name }}`)."""
-    front = _FRONT_MATTER.match(text) if "substitutions:" in text else None
-    try:
-        fields = parse_yaml(front[1]) if front else {}
-    except NotParsed:
-        return text
-    named = fields.get("myst") if isinstance(fields, dict) else None
-    values = named.get("substitutions") if isinstance(named, dict) else None
-    if front is None or not isinstance(values, dict):
+    """Return a text with the substitutions that its front matter defines (`{{ name }}`), except in code."""
+    settings = front_matter(text).get("myst") if "substitutions:" in text else None
+    values = settings.get("substitutions") if isinstance(settings, dict) else None
+    if not isinstance(values, dict):
         return text
     known = {str(name): str(value) for name, value in values.items()}
-    body = text[front.end() :]
-    return front[0] + _SUBSTITUTION.sub(lambda found: known.get(found[1], found[0]), body)
+    return replace_outside_code(_SUBSTITUTION, lambda found: known.get(found[1], found[0]), text)
 
 
 def myst(parser: MarkdownIt) -> None:

@@ -15,7 +15,10 @@ from pipelines.indexing.reading.formats.rules import ENDS, push_words
 _SPAN = re.compile(r"\[((?>(?:[^\[\]\n]|\[[^\[\]\n]*\])+))\]\{[^{}\n]*\}")
 _CELL = re.compile(r"\{(\w+)\b([^{}]*)\}$")
 _OPTION = re.compile(r"^[ \t]*(?:#|//|--|%%)\|[ \t]*([\w.-]+)[ \t]*:[ \t]*(.*)\n?", re.MULTILINE)
-_HIDDEN = re.compile(r"\b(?:echo|include)[ \t]*[=:][ \t]*(?i:f\b|false)")
+_ECHO = re.compile(r"\b(?:echo|include)[ \t]*[=:][ \t]*(\w+)")
+_PAGE_HIDES = re.compile(r"^execute:[ \t]*(?:\{[^{}\n]*|\n(?:[ \t][^\n]*\n)*?[ \t]+)\becho:[ \t]*false", re.MULTILINE)
+# A cell of R that hides the code of the cells after it.
+_LATER_HIDE = re.compile(r"\bopts_chunk\$set\((?:[^()]|\([^()]*\)){0,1000}?\becho[ \t]*=[ \t]*(?:F\b|FALSE)")
 _ESCAPED = re.compile(r"\{(\{\{<[^{}\n]*>\}\})\}")  # a shortcode that is shown
 _GRID, _GRID_LINE = re.compile(r"\+(?:[-=:]+\+)+\s*$"), re.compile(r"[+|]")
 _MOST_LINES = 500  # of a grid table; docutils reads this many in 0.1 s
@@ -39,12 +42,16 @@ def pandoc_slug(title: str) -> str:
 def _show_cells(state: StateCore) -> None:
     """Remove cells that only compute or draw, and raw blocks; a cell in double braces shows one."""
     kept = []
+    front = state.tokens[0].content if state.tokens and state.tokens[0].type == "front_matter" else ""
+    hides = _PAGE_HIDES.search(front) is not None
     for token in state.tokens:
         info = token.info.strip() if token.type == "fence" else ""
         cell = _CELL.match(info)
         if cell:
             options = "\n".join(f"{name}: {value}" for name, value in _OPTION.findall(token.content))
-            if cell[1] in _DRAWN or _HIDDEN.search(f"{cell[2]}\n{options}"):
+            hidden = cell[1] in _DRAWN or _is_hidden(f"{cell[2]}\n{options}", hides)
+            hides = hides or _LATER_HIDE.search(token.content) is not None
+            if hidden:
                 continue
             token.info, token.content = cell[1], _OPTION.sub("", token.content)
         elif info.startswith("{="):
@@ -55,6 +62,12 @@ def _show_cells(state: StateCore) -> None:
             token.content = _ESCAPED.sub(r"\1", token.content)
         kept.append(token)
     state.tokens = kept
+
+
+def _is_hidden(options: str, hides: bool) -> bool:
+    """Return whether a cell hides its code; `hides` is the answer for a cell without an option."""
+    given = [value.lower() in ("f", "false") for value in _ECHO.findall(options)]
+    return any(given) if given else hides
 
 
 def _grid_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:

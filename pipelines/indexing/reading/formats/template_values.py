@@ -17,9 +17,10 @@ from pipelines.page.markdown import fence
 _VALUE = re.compile(r"\{\{([^{}\n]*)\}\}|\{#\s[^{}\n]{0,1000}#\}")  # a value, or a comment
 _TARGET = re.compile(r"(?:\{\{[^{}\n]*\}\}|[^\s(){]|\{)+")
 _CAPTURE = re.compile(
-    r"\{%-?\s*(?:(?:set|capture)\s+(?P<name>\w+)|(?P<end>end(?:set|capture)))\s*-?%\}"
+    r"(?P<raw>\{%-?\s*raw\s*-?%\}(?>(?:(?!\{%-?\s*endraw).)*))"  # shown as it is
+    r"|\{%-?\s*(?:(?:set|capture)\s+(?P<name>\w+)|(?P<end>end(?:set|capture)))\s*-?%\}"
     r"|(?P<margin>^[ \t]*)?\{\{-?[ \t]*(?P<used>\w+)(?P<filters>[ \t]*\|[^{}\n]*)?[ \t]*-?\}\}",
-    re.MULTILINE,
+    re.MULTILINE | re.DOTALL,
 )
 _RAW = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}\n?")
 _HIGHLIGHT = re.compile(r"\|\s*highlight\(\s*[\"']?([\w+#-]*)")
