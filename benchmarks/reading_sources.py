@@ -3,8 +3,8 @@
     python -m benchmarks.reading_sources [--site NAME …] [--pages N] [--json FILE] [--write PAGE]
     python -m benchmarks.reading_sources --site flask --show 3
 
-Each entry in `reading_builds.yaml` is a site, built once into the cache by its own generator: a run that was stopped
-goes on with the next site. A site that can't be built is named with the reason. The folder is read like
+Each entry in `reading_builds.yaml` is a site, built once into the cache by its own generator: a stopped run can be
+repeated, and continues with the next site. A site that can't be built is named with the reason. The folder is read like
 `raydex index FOLDER --base-url URL`, and the built site like a crawl of it. Nothing is embedded.
 
 **URL**: the share of the folder's pages at whose URL the site has a page. A redirect counts as a page.
@@ -16,7 +16,7 @@ contents counts on neither side.
 **Code** and **links**: lines of code in the built page that were read as code, and links with the same words and URL.
 
 Pages that a generator makes from something other than pages (docstrings, tags, a search) are excluded if the table says
-so, and always if no source contains them. The count of pages missing in the folder is `alone`.
+so, and always if no source contains them. `sourceless` lists the site's pages without a source in the folder.
 """
 
 import argparse
@@ -45,7 +45,7 @@ GOALS = (0.99, 0.97, 0.98)  # URL, anchor, and words: recall and precision
 
 @dataclass
 class Result:
-    """A site's figures. `wrong` lists faults by kind, and `alone` the pages without a source."""
+    """A site's figures. `wrong` lists faults by kind, and `sourceless` the pages without a source."""
 
     build: Build
     recognised: str = ""
@@ -54,7 +54,7 @@ class Result:
     total: Comparison = field(default_factory=Comparison)
     pages: dict[str, Comparison] = field(default_factory=dict)
     wrong: dict[str, list[str]] = field(default_factory=lambda: {"urls": [], "anchors": [], "unread": []})
-    alone: list[str] = field(default_factory=list)
+    sourceless: list[str] = field(default_factory=list)
 
 
 def measure(site: Built, count: int) -> Result:
@@ -72,7 +72,7 @@ def measure(site: Built, count: int) -> Result:
     result.urls = Share(right, len(sources))
     claimed = {pair.path for pair in pairs.values() if pair}
     left = [page for page in published.pages if page.path not in claimed and build.counts(page.path)]
-    result.alone = [page.path for page in left]
+    result.sourceless = [page.path for page in left]
     ours = SiteReader(spread(sources, SAMPLE))
     theirs = SiteReader(page.page for page in spread(published.pages, SAMPLE))
     likeness = _Likeness(left)
@@ -194,8 +194,8 @@ def goals(results: Sequence[Result]) -> str:
 def shown(result: Result, count: int) -> Iterator[str]:
     """Yield a site's faults and its `count` worst pages."""
     name = result.build.name
-    yield f"\n{name}: recognised as {result.recognised or 'nothing'}; {len(result.alone)} pages have no source: "
-    yield f"  {', '.join(result.alone[:8])}"
+    yield f"\n{name}: recognised as {result.recognised or 'nothing'}; {len(result.sourceless)} pages have no source: "
+    yield f"  {', '.join(result.sourceless[:8])}"
     for kind, texts in result.wrong.items():
         if texts:
             yield f"  {kind}: {len(texts)}"
@@ -222,7 +222,7 @@ def main() -> None:
             "anchors": list(result.anchors),
             **result.total.as_json(),
             "wrong": result.wrong,
-            "alone": result.alone,
+            "sourceless": result.sourceless,
             "pages": {name: one.as_json() for name, one in result.pages.items()},
         }
         for result in results

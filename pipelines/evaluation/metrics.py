@@ -59,9 +59,9 @@ class Metric:
     It scores the first k hits, or an answer. A function of answers returns None if the score does not apply. Without
     `by_k` there is one score, over all hits. With `needs_reference`, only questions with a reference answer are scored.
     If each score is 0 or 1, the mean is a share of the things that `share_of` names, in the singular and the plural.
-    `shown` controls how `evaluate` prints it.
-    `beside` includes it in an experiment's tables, regardless of the ranking metric. `by_question` keeps the score of
-    each question in an experiment's records, for paired tests and the report.
+    `shown` controls how `evaluate` prints it. With `in_tables`, an experiment's tables contain it even if another
+    metric ranks the runs. `by_question` keeps the score of each question in an experiment's records, for paired tests
+    and the report.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Metric:
     share_of: tuple[str, ...] = ()
     by_k: bool = True
     shown: Literal["interval", "mean", "no"] = "mean"
-    beside: bool = False
+    in_tables: bool = False
     by_question: bool = True
 
     def columns(self, ks: Sequence[int]) -> list[str]:
@@ -147,11 +147,11 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("retrieval_score", "page found", of_hits=retrieval_score, shown="interval"),
-        Metric("section_score", "section found", of_hits=section_score, shown="interval", beside=True),
+        Metric("section_score", "section found", of_hits=section_score, shown="interval", in_tables=True),
         Metric("any_source_score", "any source score", of_hits=any_source_score, shown="no", by_question=False),
         Metric("recall", "recall", of_hits=recall, by_question=False),
         Metric("ndcg", "nDCG", of_hits=ndcg),
-        Metric("mrr", "MRR", of_hits=reciprocal_rank, by_k=False, shown="interval", beside=True),
+        Metric("mrr", "MRR", of_hits=reciprocal_rank, by_k=False, shown="interval", in_tables=True),
         Metric(
             "cited",
             "cited",

@@ -27,14 +27,16 @@ def score_names_of(found: Mapping[str, Any]) -> list[str]:
 def score_columns(found: Mapping[str, Any]) -> dict[str, str]:
     """Return the hit scores that a table shows, with their headings.
 
-    These are the experiment's metric at each k, or just the metric if it has no k, and the metrics marked `beside`.
+    These are the experiment's metric at each k, or just the metric if it has no k, and the metrics with `in_tables`.
     """
     names = score_names_of(found)
     family, _, k = found["metric"].partition("@")
     columns = {name: name.removeprefix(family) for name in names if name.startswith(f"{family}@")}
     columns = columns or {found["metric"]: label_of(found["metric"])}
-    beside = {f"{metric.name}@{k}" if metric.by_k else metric.name: metric for metric in hit_metrics() if metric.beside}
-    further = {column: metric.label.removesuffix(" score") for column, metric in beside.items()}
+    always = [metric for metric in hit_metrics() if metric.in_tables]
+    further = {
+        f"{metric.name}@{k}" if metric.by_k else metric.name: metric.label.removesuffix(" score") for metric in always
+    }
     return columns | {name: heading for name, heading in further.items() if name in names and name not in columns}
 
 

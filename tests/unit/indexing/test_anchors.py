@@ -28,7 +28,7 @@ def found(html: str) -> list[tuple[str, str, str]]:
         "<p>One.<a name='b'></a><h>B</h><hr><p>Two.</p>",  # a heading without a level
         "<p>One.</p><h2>B<span><a class='mark' href='#b' id='b'>#</a></span></h2><p>Two.</p>",  # Node's doctool
         "<p>One.</p><h2><small><a href='#b'>¶</a></small> B</h2><p>Two.</p>",
-        "<p>One.</p><div id='b'><h2>B</h2></div><p>Two.</p>",  # an element around the heading alone
+        "<p>One.</p><div id='b'><h2>B</h2></div><p>Two.</p>",  # an element around nothing but the heading
         "<p>One.</p><div id='c'> <h2 id='b'>B</h2> </div><p>Two.</p>",
     ],
 )

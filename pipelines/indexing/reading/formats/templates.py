@@ -60,7 +60,7 @@ _ENDS = {
 # The tags around text that Liquid leaves unchanged. A tag on its own line is removed with the line.
 _RAW = re.compile(r"^[ \t]*\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}[ \t]*\n|\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}", re.MULTILINE)
 _ATTRIBUTES = re.compile(r"\{:[ \t]*+([^{}\n]*+)\}[ \t]*+$")  # kramdown attributes for the block above
-_GOES_ON, _LONGEST_WORD = re.compile(r"[\w,][ \t]*\n\Z"), 100  # the end of a line whose sentence goes on
+_CONTINUES, _LONGEST_WORD = re.compile(r"[\w,][ \t]*\n\Z"), 100  # the end of a line within a sentence
 _FAILED = "templates: texts in which no more end of a name comes"  # key in `env`
 
 
@@ -167,7 +167,7 @@ def _is_in_sentence(text: str, tag: re.Match[str], end: int) -> bool:
         return False
     line = text.rfind("\n", 0, tag.start()) + 1
     beside = text[line : tag.start()] + text[closing.end() : end]
-    return bool(beside.strip() or _GOES_ON.search(text, max(0, line - _LONGEST_WORD), line))
+    return bool(beside.strip() or _CONTINUES.search(text, max(0, line - _LONGEST_WORD), line))
 
 
 @cache

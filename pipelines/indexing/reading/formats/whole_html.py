@@ -14,7 +14,7 @@ _INNER = re.compile(r"<\w[^<>]*\smarkdown(?=[=\s>])|^[ \t]*(?:`{3}|~{3})", re.MU
 
 
 def whole_html(parser: MarkdownIt) -> None:
-    """Let each HTML block go on to the end of its first element, unless Markdown may be inside."""
+    """Extend each HTML block to the end of its first element, unless Markdown may be inside."""
     rules = parser.block.ruler
     block = next(rule.fn for rule in rules.__rules__ if rule.name == "html_block")
 
