@@ -200,6 +200,37 @@ def test_hidden_notes_that_pointing_at_them_shows_are_kept():
     assert HIDDEN in text(f"{styles}<p>Seen words.<span class='mark'>*<span class='note'>{HIDDEN}</span></span></p>")
 
 
+@pytest.mark.parametrize(
+    "styles",
+    [
+        ".note {display: none} @media (min-width: 600px) { .note {display: block} }",
+        ".note {display: none} body.ready .note {display: block}",
+        ".note {display: none} #open:checked ~ .first {display: block}",
+        ".note {visibility: hidden; animation: appear 1s forwards}",
+    ],
+)
+def test_hidden_elements_that_another_rule_shows_are_kept(styles):
+    assert HIDDEN in text(f"<style>{styles}</style><p>Seen words.</p><p class='note first'>{HIDDEN}</p>")
+
+
+def test_styles_of_a_page_are_read_as_browsers_with_scripts_do():
+    kept = f"<p>Seen words.</p><p class='note' style='display: block'>{HIDDEN}</p>"
+    assert HIDDEN in text(f"<style>.note {{display: none}}</style>{kept}")
+    assert HIDDEN in text(f"<noscript><style>.tip {{display: none}}</style></noscript><p class='tip'>{HIDDEN}</p>")
+    assert HIDDEN not in text(
+        f"<style>@import 'a.css'; .tip {{display: none}}</style><p>Seen words.</p><p class='tip'>{HIDDEN}</p>"
+    )
+
+
+@pytest.mark.parametrize(
+    "control", ["<a href='#'>Show</a>", "<a href='javascript:show()'>Show</a>", "<button>A</button>"]
+)
+def test_panels_next_to_each_other_after_a_control_are_kept(control):
+    styles = "<style>.solution {display: none}</style>"
+    panels = f"<div class='solution'><p>One.</p></div><div class='solution'><p>{HIDDEN}</p></div>"
+    assert HIDDEN in text(f"{styles}<p>Seen words.</p>{control}{panels}")
+
+
 def test_hidden_help_longer_than_a_short_page_is_not_the_page():
     assert text(f"<div style='display:none'><p>{HIDDEN * 40}</p></div><p>{'Seen words. ' * 5}</p>").startswith("Seen")
 

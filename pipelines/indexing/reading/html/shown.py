@@ -34,8 +34,11 @@ _NEAR = 20  # elements after an image that may repeat its words
 # has no more characters than these next to itself, unless the hidden element is something else, like help for a search.
 _MOST, _SLOGAN = 0.5, 40
 _EXPONENT = re.compile(r"[-+−–]?[\w.,/]*\d[\w.,/+−–-]*|[A-Za-z]|(?=.*\w)[\w+*/ −–-]*[+*/−–-][\w+*/ −–-]*")
-_SELECTOR = re.compile(r"[#.][\w-]+")
-_HANDLERS = etree.XPath("//@onclick | //@onchange", smart_strings=False)
+_NAMED_BY = re.compile(r"[#.][\w-]+")  # a class or an id in a selector
+_STYLES = etree.XPath("//style[not(@media or ancestor::noscript)]")
+_HANDLERS = etree.XPath(
+    "//@*[starts-with(name(), 'on')] | //a/@href[starts-with(., 'javascript:')]", smart_strings=False
+)
 _SHORT = 12  # characters of a superscript or subscript
 
 
@@ -84,40 +87,48 @@ def _drop_hidden(main: Element, names: frozenset[str]) -> None:
 
 
 def _hidden_by_styles(main: Element) -> list[Element]:
-    """Return the elements that the page's own styles hide, except those that a script, or `:hover` and so on, names.
+    """Return the elements that the page's own styles hide, except those that a script or another rule may show.
 
-    A rule counts if it applies to one class or id, on all screens.
+    A rule hides if it applies to one class or id, on all screens. A rule may show elements in any state (`.a:hover .b`)
+    and on some screens.
     """
     root = main.getroottree().getroot()
-    sheet = "".join("".join(style.itertext()) for style in root.iter("style") if not style.get("media"))
+    sheet = "".join("".join(style.itertext()) for style in _STYLES(root))
     if "none" not in sheet and "hidden" not in sheet:
         return []
     rules = list(_rules(sheet))
-    hiding = (selectors for selectors, body in rules if _PHRASES["hidden"].search(body))
-    chosen = {one.strip() for selectors in hiding for one in selectors.split(",")}
-    shown = " ".join(selectors for selectors, _ in rules if ":" in selectors)  # when a reader points at it, or clicks
-    ids = {one[1:] for one in chosen if _SELECTOR.fullmatch(one) and one[0] == "#"}
-    classes = {one[1:] for one in chosen if _SELECTOR.fullmatch(one) and one[0] == "."}
-    if not (ids or classes):
+    hiding = (selectors for around, selectors, body in rules if not around and _PHRASES["hidden"].search(body))
+    chosen = {name for selectors in hiding for one in selectors.split(",") if _NAMED_BY.fullmatch(name := one.strip())}
+    if not chosen:
         return []
+    showing = (selectors for around, selectors, body in rules if "print" not in around and _shows(body))
+    shown = {name for selectors in showing for name in _NAMED_BY.findall(selectors)}
     script = " ".join(chain(("".join(one.itertext()) for one in root.iter("script")), _HANDLERS(root)))
-    found = (one for one in main.iter(etree.Element) if one.get("id") in ids or not classes.isdisjoint(_classes(one)))
-    return [
-        one
-        for one in found
-        if not any(name in script or name in shown for name in (one.get("id") or "\0", *_classes(one)))
-    ]
+
+    def is_hidden(element: Element) -> bool:
+        names = {f".{name}" for name in _classes(element)} | ({f"#{own}"} if (own := element.get("id")) else set())
+        if names.isdisjoint(chosen) or not names.isdisjoint(shown) or _shows(element.get("style") or ""):
+            return False
+        return not any(name[1:] in script for name in names)
+
+    return [element for element in main.iter(etree.Element) if is_hidden(element)]
 
 
-def _rules(sheet: str) -> Iterator[tuple[str, str]]:
-    """Yield the selectors and the declarations of each rule outside groups (`@media print`)."""
+def _shows(declarations: str) -> bool:
+    return bool(_PHRASES["shown"].search(declarations))
+
+
+def _rules(sheet: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the groups around each rule (`@media print`), its selectors and its declarations."""
     first, *rest = sheet.split("/*")
     parts = re.split(r"([{}])", "".join([first, *(part.partition("*/")[2] for part in rest)]))
-    depth = 0
-    for before, text, sign in zip(["", *parts[:-3:2]], parts[::2], [*parts[1::2], ""], strict=False):
-        if sign == "}" and depth == 1:
-            yield before, text
-        depth = max(0, depth + (sign == "{") - (sign == "}"))
+    open_blocks: list[str] = []
+    for text, sign in zip(parts[::2], parts[1::2], strict=False):
+        if sign == "{":
+            open_blocks.append(text.rpartition(";")[2])
+        elif sign == "}" and open_blocks:
+            selectors = open_blocks.pop()
+            yield "".join(open_blocks), selectors, text
 
 
 def _is_page(element: Element, main: Element, size: float) -> bool:
@@ -157,7 +168,7 @@ def _opens(element: Element, opened: frozenset[str]) -> bool:
         return True
     if element.get("id") in opened:
         return True
-    before = element.getprevious()
+    before = _before_panels(element)
     if element.tag not in ("div", "section", "ul", "ol", "dd", "p", "table", "tr") or before is None:
         return False
     if not _NAMES["opened"].isdisjoint(_parts_of(element)):
@@ -165,11 +176,20 @@ def _opens(element: Element, opened: frozenset[str]) -> bool:
     return any(_is_control(one) for one in islice(before.iter(), _NEAR))
 
 
+def _before_panels(element: Element) -> Element | None:
+    """Return the element before a panel and the panels next to it, which have its class."""
+    names = element.get("class")
+    before = islice(element.itersiblings(preceding=True), _NEAR)
+    return next((one for one in before if not names or one.get("class") != names), None)
+
+
 def _is_control(element: Element) -> bool:
+    href = element.get("href") or ""
     return (
         element.tag in ("button", "summary")
         or element.get("aria-expanded") is not None
-        or (element.get("role") == "button")
+        or element.get("role") == "button"
+        or (element.tag == "a" and (href == "#" or href.startswith("javascript:")))
     )
 
 
