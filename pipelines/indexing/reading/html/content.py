@@ -37,8 +37,7 @@ _LAST, _LAST_PARTS = 40, 12  # last elements to check for endings, and the most 
 _ARTICLES = "article"
 # A sidebar is a remark if most of it is prose, next to a paragraph; a line of characters is not a logo or a slogan.
 _REMARK_SHARE, _LEAST_PROSE = 0.6, 40
-_MENU = 0.3  # share of linked letters in a box with one of these endings
-_MENUS = ("-navbar", "-navbox", "-breadcrumb", "-breadcrumbs")  # ends of class names of menus
+_MENU = 0.3  # share of linked letters in a box whose class says that it is a menu
 _TEXTS = ("p", "ul", "ol", "pre", "dl", "table")
 _MAIN = (
     "[role=main], main",
@@ -187,7 +186,7 @@ def _is_noise(element: Element, noise: frozenset[str], marked: bool) -> bool:
     names = element.get("class", "").split()
     if not marked and "sidebar" in names and _is_remark(element):
         return False
-    if any(name.endswith(_MENUS) for name in names) and linked_share(element) > _MENU:
+    if any(name.rpartition("-")[2] in _NAMES["menus"] for name in names) and linked_share(element) > _MENU:
         return True
     # A section's id comes from its heading, which may be "Search" or "Menu".
     headed = marked and (element.tag == "section" or "section" in names) and any(e.tag in HEADINGS for e in element)
