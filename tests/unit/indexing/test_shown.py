@@ -266,6 +266,7 @@ def test_lines_of_code_in_boxes_are_a_listing():
 
 def test_button_within_a_sentence_is_a_word_of_it():
     assert text("<p>Click <button>Save</button> to store it.</p>") == "Click Save to store it."
+    assert text("<p>Click <button>Save</button>.</p>") == "Click Save."
     assert text("<p>Install it. <button>Copy</button></p>") == "Install it."
 
 

@@ -39,6 +39,7 @@ _STYLES = etree.XPath("//style[not(@media or ancestor::noscript)]")
 _HANDLERS = etree.XPath(
     "//@*[starts-with(name(), 'on')] | //a/@href[starts-with(., 'javascript:')]", smart_strings=False
 )
+_STOPS = (".", ",", ";", ":", "!", "?", ")")
 _SHORT = 12  # characters of a superscript or subscript
 
 
@@ -54,8 +55,9 @@ def show_controls(main: Element, names: frozenset[str]) -> None:
 
 
 def show(main: Element, names: frozenset[str]) -> None:
-    """Replace elements of a page's content by their visible text: lines of code, exponents, images, formulas."""
+    """Replace elements of a page's content by their visible text: lines of code, quotes, exponents, images, formulas."""
     _show_listings(main, names)
+    _show_quotes(main)
     _show_scripts(main)
     _replace(main)
 
@@ -287,11 +289,13 @@ def _show_questions(main: Element) -> None:
 
 
 def _is_in_sentence(button: Element) -> bool:
-    """Return whether a button is a word of a sentence that goes on after it ("Click [Save] to store it")."""
+    """Return whether a button is a word of a sentence: the sentence continues or stops after it ("Click [Save].")."""
     holder = button.getparent()
-    if holder is None or holder.tag not in ("p", "li", "dd") or not any(map(str.isalpha, button.tail or "")):
+    if holder is None or holder.tag not in ("p", "li", "dd"):
         return False
-    return any(map(str.isalpha, _text_before(button)))
+    after = (button.tail or "").strip()
+    continues = after.startswith(_STOPS) or any(map(str.isalpha, after))
+    return continues and any(map(str.isalpha, _text_before(button)))
 
 
 def _parts_of(element: Element) -> list[str]:
@@ -336,13 +340,6 @@ def _show_icons(main: Element, names: frozenset[str]) -> None:
             elif element.tag == "svg":
                 doomed.append(element)
     drop(main, doomed)
-    for quote in main.iter("q"):
-        quote.text = f"“{quote.text or ''}"
-        last = quote[-1] if len(quote) else None
-        if last is None:
-            quote.text += "”"
-        else:
-            last.tail = f"{last.tail or ''}”"
     for cell in main.iter("td"):
         if len(cell) and not holds_words(cell) and next(cell.iter("img", IMAGE), None) is None:
             cell.text = next(filter(None, (_state(_classes(icon)) for icon in cell.iter())), "")
@@ -382,7 +379,18 @@ def _state(names: Iterable[str]) -> str:
     return "✗" if words & _NAMES["crosses"] else "✓" if words & _NAMES["ticks"] else ""
 
 
-# ---------------------------------------------------------------------------------------------- scripts
+# ---------------------------------------------------------------------------------------------- quotes and scripts
+
+
+def _show_quotes(main: Element) -> None:
+    """Write the quotation marks that browsers add."""
+    for quote in main.iter("q"):
+        quote.text = f"“{quote.text or ''}"
+        last = quote[-1] if len(quote) else None
+        if last is None:
+            quote.text += "”"
+        else:
+            last.tail = f"{last.tail or ''}”"
 
 
 def _show_scripts(main: Element) -> None:
