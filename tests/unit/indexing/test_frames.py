@@ -42,6 +42,19 @@ def test_contents_in_a_column_after_the_text_are_removed():
     assert "pair?" not in text(f"<main><div><h1>Pairs</h1>{PARTS}</div>{column}</main>").split("more.")[-1]
 
 
+@pytest.mark.parametrize(
+    ("links", "shown"),
+    [
+        (f"<p>See {LINKS[0]}, {LINKS[1]}, {LINKS[2]}.</p>", "See pair?, null?, cons."),
+        (f"<p>There are three ways:</p><ul>{''.join(f'<li>{link}</li>' for link in LINKS[:3])}</ul>", "- cons"),
+        ("<p><a href='#0'>In this section we count</a></p>", "In this section we count"),
+        (f"<h2>Overview</h2><p>{LINKS[0]}</p>", "pair?"),
+    ],
+)
+def test_sentences_and_lists_of_few_page_parts_stay(links, shown):
+    assert shown in text(f"<main><h1>Pairs</h1>{links}{PARTS}</main>").split("It is about")[0]
+
+
 def test_text_next_to_a_list_of_page_parts_stays():
     html = f"<body><div><div>How to count pairs</div><div>Contents</div><ul>{ITEMS}</ul></div><h1>1. Pairs</h1>{PARTS}"
     assert text(html).startswith("How to count pairs\nIt is about pair?")
@@ -141,6 +154,24 @@ def test_link_to_skip_the_menu_is_removed():
     assert text("<body><a href='#c'>Skip to content</a><h1 id='c'>Pairs</h1><p>It counts.</p></body>") == "It counts."
 
 
+def test_brackets_around_a_link_to_the_top_are_removed():
+    assert text("<main><h1>Pairs</h1><p>It counts. (<a href='#'>top</a>)</p></main>") == "It counts."
+
+
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        ("<p>Press <a href='#k'>↑</a></p><p>Press Alt+<a href='#k'>↑</a>.</p>", "Press ↑\n\nPress Alt+↑."),
+        ("<ul><li><a href='#up'>↑</a></li><li><a href='ps.html'>ps</a></li><li><a href='#top'>top</a></li></ul>",
+         "- ↑\n- ps\n- top"),
+        ("<p>Commands: <a href='#gg'>go to top</a>, <a href='#G'>go to end</a></p>",
+         "Commands: go to top, go to end"),
+    ],
+)  # fmt: skip
+def test_names_of_keys_and_commands_that_look_like_jumps_stay(html, shown):
+    assert text(f"<main><h1>Pairs</h1><p>It counts.</p>{html}</main>") == f"It counts.\n\n{shown}"
+
+
 def test_name_that_looks_like_a_jump_stays():
     html = "<p>Run <a href='#top'>top</a> to see it.</p><ul><li><a href='#take'>↑</a> Take</li></ul>"
     assert text(f"<main><h1>Pairs</h1>{html}</main>") == "Run top to see it.\n\n- ↑ Take"
@@ -157,6 +188,13 @@ def test_marked_links_to_the_next_page_are_removed(pager):
     assert text(f"<body>{pager}<h1>Pairs</h1><p>It counts.</p>{pager}</body>") == "It counts."
     kept = text("<body><h1>Pairs</h1><p>It counts. See the <a rel='next' href='b.html'>next part</a> too.</p></body>")
     assert kept == "It counts. See the next part too."
+
+
+@pytest.mark.parametrize("shown", ["<pre>1 + 1 = 2</pre>", "<img src='a.png' alt='1 + 1 = 2'>"])
+def test_listings_and_pictures_next_to_a_pager_stay(shown):
+    pager = "<p><a rel='next' href='b.html'>Next</a></p>"
+    words = text(f"<body><h1>Pairs</h1><p>It counts.</p><div>{shown}{pager}</div></body>")
+    assert list(filter(None, words.split("\n"))) == ["It counts.", "1 + 1 = 2"]
 
 
 BOOK = "<h1>Pairs</h1><p>It counts the pairs of words in the text, one after another.</p>{}<p>It also adds them.</p>"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from urllib.parse import unquote
 
+from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.html.elements import HEADINGS
@@ -20,19 +21,21 @@ from pipelines.text.phrases import read_phrases
 
 _PHRASES = read_phrases(__name__)
 _BOXES = ("div", "ul", "ol", "dl", "table", "p", "td", "details")
-# Fewer links to other pages, or to parts of the page without a label, are just as often recommendations by the author.
+# Fewer links, or parts of the page in an unlabelled list, are just as often recommendations by the author.
 _LEAST_LINKS, _LEAST_PARTS = 4, 3
 _AHEAD = 0.9  # share of links that lead to a later part of the page
 _LINKED, _LINKED_LIST = 0.93, 0.75  # share of linked letters in contents; lists may have names for groups
 _MENU = 0.9  # share of linked letters in a menu
-_LABEL = 4  # words of a label: "On this page:", "Table of contents"
+_LEAD = 4  # words of the shortest sentence before a list: "There are three ways:"
 _PAGERS, _PAGER_KEYS = frozenset(("prev", "previous", "next")), ("p", "P", "n", "N")
 _BRACKETS = ("(", "[")
-_CELLS = ("td", "th", "dt")  # a symbol in one of these is a name
+_CELLS = ("td", "th", "dt", "dd", "li")  # a symbol that fills one of these is a name
 _PARTS = 100  # most pieces of a line to examine around a link
 _LONGEST = 30  # characters of a link to a source
 _BEFORE, _AFTER = re.compile(r"(?<![\s\[|·•])[\s\[|·•]++$"), re.compile(r"^\s*[\]|·•]*")
 _ENDS = (".", "!", "?", ")", "…", "。", "|", "[", "·", "•", ";")
+_FIRST_WORDS = etree.XPath("string((.//text()[normalize-space()])[1][not(ancestor::a[@href])])")
+_UNLINKED_IMAGE = etree.XPath("boolean(.//img[not(ancestor::a)])")
 
 
 @dataclass(slots=True)
@@ -60,10 +63,11 @@ def contents_of(main: Element, page: str) -> list[Element]:
     sizes = _sizes(main, order, {link: places.get(name, -1) for link, name in links.items()})
     found: list[Element] = []
     for box in _outermost(main, sizes, _lists_parts):
-        labelled = [] if _is_led(box) else _with_label(box, main)
-        least = _LEAST_LINKS if box.tag == "td" else _LEAST_PARTS  # the types in a signature are links, too
-        if len(labelled) > 1 or (labelled and sizes[box].links >= least) or _is_labelled(box):
-            found += labelled
+        contents = [] if _is_led(box) else _with_label(box, main)
+        is_list = next(box.iter(*LISTS, "dl"), None) is not None  # sentences and signatures may consist of links, too
+        is_sure = is_list and (sizes[box].links >= _LEAST_PARTS or len(contents) > 1 or _is_labelled(box))
+        if is_sure or sizes[box].links >= _LEAST_LINKS:
+            found += contents
     return found
 
 
@@ -82,18 +86,23 @@ def drop_tools(main: Element) -> None:
     """Drop links to the source of the text before them or to the top, with the brackets and bars around them."""
     for link in list(main.iter("a")):
         if is_tool(link) or _is_jump(link):
-            link.tail = _AFTER.sub("", link.tail or "")
             before, parent = link.getprevious(), link.getparent()
+            left = (before.tail if before is not None else parent.text if parent is not None else "") or ""
+            right = link.tail or ""
+            if left.rstrip().endswith("(") and right.lstrip().startswith(")"):
+                left, right = left.rstrip()[:-1], right.lstrip()[1:]
+            link.tail = _AFTER.sub("", right)
             if before is not None:
-                before.tail = _BEFORE.sub("", before.tail or "")
+                before.tail = _BEFORE.sub("", left)
             elif parent is not None:
-                parent.text = _BEFORE.sub("", parent.text or "")
+                parent.text = _BEFORE.sub("", left)
             drop(main, [link])
 
 
 def drop_pagers(main: Element) -> None:
     """Drop the boxes of links to the previous and the next page: they are marked as such, and all words are links."""
-    for link in list(main.iter("a")):
+    boxes: list[Element] = []
+    for link in main.iter("a"):
         if _PAGERS.isdisjoint((link.get("rel") or "").lower().split()) and link.get("accesskey") not in _PAGER_KEYS:
             continue
         box = link
@@ -102,11 +111,12 @@ def drop_pagers(main: Element) -> None:
                 break
             box = outer
         if not is_inline(box):
-            drop(main, [box])
+            boxes.append(box)
+    drop(main, boxes)
 
 
 def _is_all_links(box: Element) -> bool:
-    return next(box.iter(*HEADINGS), None) is None and linked_share(box) == 1
+    return linked_share(box) == 1 and next(box.iter(*HEADINGS, "pre"), None) is None and not _UNLINKED_IMAGE(box)
 
 
 def linked_share(box: Element) -> float:
@@ -135,20 +145,28 @@ def is_tool(link: Element) -> bool:
 
 
 def _is_jump(link: Element) -> bool:
-    """Return whether a link leads to the top or to the content of the page, or back from a note to its mark."""
+    """Return whether a link leads to the top or to the content of the page, or back from a note to its mark.
+
+    Other arrows and "top" may be names of keys, operators and programs: they jump if they end a line after a sentence
+    or a heading, or have a line of their own.
+    """
     said = as_paragraph("".join(link.itertext()))
     if len(said) > _LONGEST or not (link.get("href") or "").startswith("#"):
         return False
-    if _PHRASES["jump"].fullmatch(said):
+    if _PHRASES["skip"].fullmatch(said):
         return True
-    is_arrow = _PHRASES["arrow"].fullmatch(said)
     block = next((one for one in link.iterancestors() if not is_inline(one)), None)
-    if block is None or block.tag in _CELLS or not (is_arrow or _PHRASES["top"].fullmatch(said)):
+    kind = next((kind for kind in ("jump", "arrow", "top") if _PHRASES[kind].fullmatch(said)), "")
+    if block is None or not kind:
         return False
     before = "".join(_before(link, block)[::-1]).rstrip()
-    is_apart = is_arrow or said.startswith(_BRACKETS) or before.endswith(_BRACKETS)
-    around = "".join((*islice(_after(link, block), _PARTS), "" if is_apart else before))
-    return not any(map(str.isalnum, around))
+    is_apart = not before or said.startswith(_BRACKETS) or before.endswith(_BRACKETS)
+    if not is_apart and (kind == "top" or not (before.endswith(_ENDS) or block.tag in HEADINGS)):
+        return False
+    if kind == "jump":
+        return True
+    is_name = not before and block.tag in _CELLS
+    return not is_name and not any(map(str.isalnum, "".join(islice(_after(link, block), _PARTS))))
 
 
 def _before(link: Element, block: Element) -> list[str]:
@@ -231,9 +249,10 @@ def _lists_parts(box: Element, size: _Size) -> bool:
         return False
     if sum(place > size.last for place in size.targets) >= _AHEAD * size.links:
         return True
+    if sum(place >= 0 for place in size.targets) < _AHEAD * size.links:
+        return False
     before = box.getprevious()  # contents in a column after the text lead back
-    is_label = before is not None and _PHRASES["label"].fullmatch(as_paragraph("".join(before.itertext())))
-    return bool(is_label) and sum(place >= 0 for place in size.targets) >= _AHEAD * size.links
+    return before is not None and _is_label("".join(before.itertext()))
 
 
 def _outermost(
@@ -251,12 +270,16 @@ def _is_led(box: Element) -> bool:
     """Return whether a sentence introduces a list."""
     before = box.getprevious()
     words = as_paragraph("".join(before.itertext()) if before is not None and is_inline(before, IN_PARAGRAPH) else "")
-    return words.endswith(":") and len(words.split()) > _LABEL
+    return words.endswith(":") and len(words.split()) >= _LEAD and not _is_label(words)
 
 
 def _is_labelled(box: Element) -> bool:
-    """Return whether a box of links begins with its label."""
-    return bool(_PHRASES["labelled"].match(as_paragraph("".join(box.itertext()))))
+    """Return whether a box of links begins with its label, which is not a link."""
+    return _is_label(str(_FIRST_WORDS(box)))
+
+
+def _is_label(text: str) -> bool:
+    return bool(_PHRASES["label"].fullmatch(as_paragraph(text)))
 
 
 def _with_label(box: Element, main: Element) -> list[Element]:
@@ -266,6 +289,4 @@ def _with_label(box: Element, main: Element) -> list[Element]:
         box, before = parent, parent.getprevious()
     if before is None or before.tag in HEADINGS[:1] or (before.tail or "").strip():
         return [box]
-    words = as_paragraph("".join(before.itertext()))
-    is_label = 0 < len(words.split()) <= _LABEL and bool(_PHRASES["label"].fullmatch(words))
-    return [before, box] if is_label else [box]
+    return [before, box] if _is_label("".join(before.itertext())) else [box]
