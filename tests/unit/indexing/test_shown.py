@@ -193,6 +193,8 @@ def test_elements_that_the_styles_of_the_page_hide_are_removed():
 def test_hidden_elements_that_a_script_names_are_kept():
     opener = "<style>.tabcontent {display: none}</style><button onclick=\"show('lon')\">London</button>"
     assert HIDDEN in text(f"<p>Seen words.</p>{opener}<div id='lon' class='tabcontent'><p>{HIDDEN}</p></div>")
+    longer = "<style>.log {display: none}</style><script>open('catalog')</script>"
+    assert HIDDEN not in text(f"<p>Seen words.</p>{longer}<div class='log'><p>{HIDDEN}</p></div>")
 
 
 def test_hidden_notes_that_pointing_at_them_shows_are_kept():
@@ -207,6 +209,8 @@ def test_hidden_notes_that_pointing_at_them_shows_are_kept():
         ".note {display: none} body.ready .note {display: block}",
         ".note {display: none} #open:checked ~ .first {display: block}",
         ".note {visibility: hidden; animation: appear 1s forwards}",
+        ".note {display: none} @media screen, print { .note {display: block} }",
+        ".note {display: none} .note { .ready & {display: block} }",
     ],
 )
 def test_hidden_elements_that_another_rule_shows_are_kept(styles):
@@ -267,12 +271,15 @@ def test_lines_of_code_in_boxes_are_a_listing():
 def test_button_within_a_sentence_is_a_word_of_it():
     assert text("<p>Click <button>Save</button> to store it.</p>") == "Click Save to store it."
     assert text("<p>Click <button>Save</button>.</p>") == "Click Save."
+    assert text("<p>点击<button>保存</button>。</p>") == "点击保存。"
     assert text("<p>Install it. <button>Copy</button></p>") == "Install it."
 
 
 def test_element_with_the_role_of_a_heading_is_one():
     (section,) = read_html("<main><div role='heading' aria-level='2' id='r'>Run</div><p>Words.</p></main>").sections
     assert (section.headings, section.anchor) == (("Run",), "r")
+    cells = "<td role='heading' aria-level='3'>Name</td><td>Use</td></tr><tr><td>run</td><td>It runs.</td>"
+    assert text(f"<table><tr>{cells}</tr></table>") == "Name | Use\nrun | It runs."
 
 
 def test_table_around_a_page_is_not_read_across():

@@ -34,6 +34,14 @@ def test_only_the_selected_content_without_its_noise_is_read():
     assert not any(words in text(HTML) for words in ("new plan", "Rate this", "and\n", "Installing"))
 
 
+def test_script_outside_the_content_may_show_hidden_parts():
+    style = "<style>.more {display: none}</style><p class='more'>More of it.</p>"
+    parts = f"<div class='doc'><p>Run it.</p>{style}</div><div class='doc'>End.</div>"
+    page = f"<body><script>show('.more')</script>{parts}".encode()
+    document = read_page(Page("https://x.org/page.html", page), {"content": ".doc"})
+    assert "More of it." in text_of(*document.sections)
+
+
 def test_title_can_be_outside_the_content():
     assert (read(HTML).title, read({"content": ".doc"}).title) == ("Installing", "With pip")
 

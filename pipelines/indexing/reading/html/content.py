@@ -98,7 +98,7 @@ def _own_main(root: Element, own: Generator) -> tuple[Element, bool] | None:
     outer = [element for element in marked if marked.keys().isdisjoint(element.iterancestors())]
     if len(outer) < 2:
         return (outer[0], True) if outer else None
-    main = etree.Element("div")
+    main = etree.SubElement(root, "div")
     for element in outer:
         element.tail = None
         main.append(element)

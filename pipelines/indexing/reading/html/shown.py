@@ -35,11 +35,12 @@ _NEAR = 20  # elements after an image that may repeat its words
 _MOST, _SLOGAN = 0.5, 40
 _EXPONENT = re.compile(r"[-+−–]?[\w.,/]*\d[\w.,/+−–-]*|[A-Za-z]|(?=.*\w)[\w+*/ −–-]*[+*/−–-][\w+*/ −–-]*")
 _NAMED_BY = re.compile(r"[#.][\w-]+")  # a class or an id in a selector
+_WORD = re.compile(r"[\w-]+")
 _STYLES = etree.XPath("//style[not(@media or ancestor::noscript)]")
 _HANDLERS = etree.XPath(
     "//@*[starts-with(name(), 'on')] | //a/@href[starts-with(., 'javascript:')]", smart_strings=False
 )
-_STOPS = (".", ",", ";", ":", "!", "?", ")")
+_STOPS = tuple(".,;:!?)…。，、；：！？）،؛؟۔।")
 _SHORT = 12  # characters of a superscript or subscript
 
 
@@ -55,7 +56,7 @@ def show_controls(main: Element, names: frozenset[str]) -> None:
 
 
 def show(main: Element, names: frozenset[str]) -> None:
-    """Replace elements of a page's content by their visible text: lines of code, quotes, exponents, images, formulas."""
+    """Replace elements of a page's content by their visible text: code, quotes, exponents, images, formulas."""
     _show_listings(main, names)
     _show_quotes(main)
     _show_scripts(main)
@@ -89,31 +90,38 @@ def _drop_hidden(main: Element, names: frozenset[str]) -> None:
 
 
 def _hidden_by_styles(main: Element) -> list[Element]:
-    """Return the elements that the page's own styles hide, except those that a script or another rule may show.
+    """Return the elements that the page's own styles hide, except those that a script or another rule may show."""
+    root = main.getroottree().getroot()
+    hiding, showing = _names_in_styles("".join("".join(style.itertext()) for style in _STYLES(root)))
+    if not hiding:
+        return []
+    scripts = chain(("".join(one.itertext()) for one in root.iter("script")), _HANDLERS(root))
+    words = frozenset(_WORD.findall(" ".join(scripts)))
+
+    def is_hidden(element: Element) -> bool:
+        names = {f".{name}" for name in _classes(element)} | {f"#{name}" for name in (element.get("id") or "").split()}
+        if hiding.isdisjoint(names) or not showing.isdisjoint(names) or _shows(element.get("style") or ""):
+            return False
+        return not any(map(words.issuperset, map(_WORD.findall, names)))
+
+    return [element for element in main.iterdescendants(etree.Element) if is_hidden(element)]
+
+
+def _names_in_styles(sheet: str) -> tuple[set[str], set[str]]:
+    """Return the classes (`.a`) and ids (`#b`) that a rule hides, and those in the selectors of rules that may show.
 
     A rule hides if it applies to one class or id, on all screens. A rule may show elements in any state (`.a:hover .b`)
     and on some screens.
     """
-    root = main.getroottree().getroot()
-    sheet = "".join("".join(style.itertext()) for style in _STYLES(root))
+    hiding, showing = set[str](), set[str]()
     if "none" not in sheet and "hidden" not in sheet:
-        return []
-    rules = list(_rules(sheet))
-    hiding = (selectors for around, selectors, body in rules if not around and _PHRASES["hidden"].search(body))
-    chosen = {name for selectors in hiding for one in selectors.split(",") if _NAMED_BY.fullmatch(name := one.strip())}
-    if not chosen:
-        return []
-    showing = (selectors for around, selectors, body in rules if "print" not in around and _shows(body))
-    shown = {name for selectors in showing for name in _NAMED_BY.findall(selectors)}
-    script = " ".join(chain(("".join(one.itertext()) for one in root.iter("script")), _HANDLERS(root)))
-
-    def is_hidden(element: Element) -> bool:
-        names = {f".{name}" for name in _classes(element)} | ({f"#{own}"} if (own := element.get("id")) else set())
-        if names.isdisjoint(chosen) or not names.isdisjoint(shown) or _shows(element.get("style") or ""):
-            return False
-        return not any(name[1:] in script for name in names)
-
-    return [element for element in main.iter(etree.Element) if is_hidden(element)]
+        return hiding, showing
+    for around, selectors, declarations in _rules(sheet):
+        if not around and _PHRASES["hidden"].search(declarations):
+            hiding.update(name for one in selectors.split(",") if _NAMED_BY.fullmatch(name := one.strip()))
+        if _shows(declarations) and not _PHRASES["printed"].fullmatch(around):
+            showing.update(_NAMED_BY.findall(f"{around} {selectors}"))
+    return hiding, showing
 
 
 def _shows(declarations: str) -> bool:
