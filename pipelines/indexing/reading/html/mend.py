@@ -13,6 +13,7 @@ from lxml.etree import _Element as Element
 from pipelines.indexing.reading.html.elements import HEADINGS
 
 _ROLES = etree.XPath(".//*[@role='heading']")
+_CELLS = ("td", "th")
 _LEVELS = ("1", "2", "3", "4", "5", "6")
 _LISTS = etree.XPath("ul | ol | dl | table | pre")
 _GRIDS = etree.XPath(".//*[not(self::table)][@role='table' or @role='grid'][.//*[@role='row']]")
@@ -45,7 +46,7 @@ def mend_headings(root: Element) -> None:
         heading.tag = HEADINGS[-1]
     for heading in _ROLES(root):
         level = heading.get("aria-level") or ""
-        if heading.tag not in HEADINGS and level in _LEVELS:
+        if heading.tag not in (*HEADINGS, *_CELLS) and level in _LEVELS:
             heading.tag = HEADINGS[int(level) - 1]
     for heading in list(root.iter(*HEADINGS)):
         link = heading.getparent()
