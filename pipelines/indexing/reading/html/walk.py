@@ -4,8 +4,9 @@ The builder decides which elements begin a section.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from math import inf
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from urllib.parse import urlsplit
 
 from lxml.etree import _Element as Element
@@ -115,8 +116,7 @@ class TreeWalker:
 
     def _set_text(self, parts: Sequence[SetText], names: Mapping[int, list[str]]) -> None:
         """Add the parts of a typeset text, with sections at its headings and at the anchor names in it."""
-        builder, ends = self._builder, [part.line for part in parts[1:]]
-        named = [_names_between(names, part.line, end) for part, end in zip(parts, [*ends, inf], strict=True)]
+        builder, named = self._builder, _names_by_part(names, parts)
         for place, part in enumerate(parts):
             text = part.text
             builder.target(*named[place])
@@ -124,12 +124,10 @@ class TreeWalker:
                 builder.heading(PageHeading(text_spans(text), (), 2))
                 continue
             if builder.waiting:
-                ends_at = [at for at in range(place + 1, len(parts)) if parts[at].heading or named[at]]
-                if title := part.title:  # parts below it that have names only are parts of it
-                    ends_at = [at for at in ends_at if parts[at].heading or parts[at].title]
-                below = [one.text for one in parts[place + 1 : ends_at[0] if ends_at else None]]
+                title = part.title
                 rest = text.partition(title)[2] if title else ""
-                builder.begin(title, len(text.split()), count_words((f" {one}" for one in (rest, *below)), MUCH))
+                below = chain([rest], _texts_below(place, parts, named))
+                builder.begin(title, len(text.split()), count_words((f" {one}" for one in below), MUCH))
             if part.lined:
                 builder.code(Code(text))
             elif part.term:
@@ -249,8 +247,25 @@ class TreeWalker:
                 self.walk(definition)
 
 
-def _names_between(names: Mapping[int, list[str]], first: int, end: float) -> list[str]:
-    return [name for line in names if first <= line < end for name in names[line]]
+def _names_by_part(names: Mapping[int, list[str]], parts: Sequence[SetText]) -> list[list[str]]:
+    """Return the anchor names in each part of a typeset text, given the names by line."""
+    begins = [part.line for part in parts]
+    named: list[list[str]] = [[] for _ in parts]
+    for line, found in names.items():
+        named[bisect_right(begins, line) - 1] += found
+    return named
+
+
+def _texts_below(place: int, parts: Sequence[SetText], named: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the parts of a typeset text that belong to the section that begins at `place`.
+
+    It ends before a heading or a part with an anchor name; if it has a title, the latter needs one as well.
+    """
+    titled = bool(parts[place].title)
+    for at in range(place + 1, len(parts)):
+        if parts[at].heading or (named[at] and (parts[at].title or not titled)):
+            return
+        yield parts[at].text
 
 
 def _heading_of(element: Element) -> PageHeading:
@@ -283,7 +298,7 @@ def _is_section(element: Element) -> bool:
         return False
     if element.tag == "section":
         return True
-    # An element around the heading alone only names it: the heading's text comes after the element.
+    # An element with nothing but a heading in it names the heading, whose text comes after the element.
     return len(element) > 0 and element[0].tag in HEADINGS and not _holds_only(element, element[0])
 
 
