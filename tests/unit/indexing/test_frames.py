@@ -60,12 +60,20 @@ def test_text_next_to_a_list_of_page_parts_stays():
     assert text(html).startswith("How to count pairs\nIt is about pair?")
     rows = "".join(f"<tr><td>boolean</td><td>{link}</td></tr>" for link in LINKS)
     assert "boolean | pair?" in text(f"<main><h1>Pairs</h1><table>{rows}</table>{PARTS}</main>")
+    assert "How to count" in text(f"<main><div><ul>{ITEMS}</ul><p>How to count pairs.</p></div>{PARTS}</main>")
     signature = f"<table><tr><td>new</td><td>{LINKS[2]} ({LINKS[3]} {LINKS[4]})</td></tr></table>"
     assert "new | cons (car cdr)" in text(f"<main><h1>Pairs</h1><p>It counts.</p>{signature}{PARTS}</main>")
 
 
+def test_heading_of_text_below_contents_is_not_their_label():
+    page = read_html(f"<main><h1>Pairs</h1><h2 id='o'>Overview</h2><ul>{ITEMS}</ul><p>It counts.</p>{PARTS}</main>")
+    assert (page.sections[0].headings, text_of(page.sections[0])) == (("Pairs", "Overview"), "It counts.")
+
+
 STAYS = {
     "what a sentence introduces": f"<p>The following functions are available:</p><ul>{ITEMS}</ul>",
+    "what a sentence in the same box introduces": f"<div>There are <b>five</b> good ways:<ul>{ITEMS}</ul></div>",
+    "what a sentence in Chinese introduces": f"<p>有五种方式：</p><ul>{ITEMS}</ul>",
     "with what each does": f"<ul>{''.join(f'<li>{link} tells about one of the pairs</li>' for link in LINKS)}</ul>",
     "a few": f"<ul><li>{LINKS[0]}</li><li>{LINKS[1]}</li></ul>",
 }
@@ -150,6 +158,18 @@ def test_link_to_the_top_is_not_part_of_a_heading():
     assert page.sections[0].headings == ("Pairs", "Cons")
 
 
+def test_text_after_a_link_to_the_top_is_apart():
+    jump = "<p>It counts. <a href='#'>Back to top</a> It adds.</p>"
+    assert text(f"<main><h1>Pairs</h1>{jump}</main>") == "It counts. It adds."
+
+
+@pytest.mark.parametrize("name", ["Back to top", "top", "↑"])
+def test_heading_that_links_to_itself_stays(name):
+    heading = f"<h2 id='top'><a href='#top'>{name}</a></h2>"
+    page = read_html(f"<main><h1>Parts</h1><p>All parts.</p>{heading}<p>It scrolls.</p></main>")
+    assert page.sections[-1].headings == ("Parts", name)
+
+
 def test_link_to_skip_the_menu_is_removed():
     assert text("<body><a href='#c'>Skip to content</a><h1 id='c'>Pairs</h1><p>It counts.</p></body>") == "It counts."
 
@@ -166,6 +186,7 @@ def test_brackets_around_a_link_to_the_top_are_removed():
          "- ↑\n- ps\n- top"),
         ("<p>Commands: <a href='#gg'>go to top</a>, <a href='#G'>go to end</a></p>",
          "Commands: go to top, go to end"),
+        ("<p>You can <a href='#s'>jump to search</a> with a key.</p>", "You can jump to search with a key."),
     ],
 )  # fmt: skip
 def test_names_of_keys_and_commands_that_look_like_jumps_stay(html, shown):
@@ -180,6 +201,7 @@ def test_name_that_looks_like_a_jump_stays():
 PAGERS = [
     "<ul><li><a accesskey='p' href='a.html'>Prev 1. Intro</a></li><li><a href='i.html'>Home</a></li></ul>",
     "<div><a rel='prev' href='a.html'>Intro</a> | <a rel='next' href='b.html'>Cars</a></div>",
+    "<div><img src='line.png' alt=''><a rel='next' href='b.html'>Cars</a></div>",
 ]
 
 
@@ -216,6 +238,8 @@ def test_menus_are_known_by_the_end_of_their_class_names():
         "<div class='example-navbar'><p>It shows how to set up a menu, with its <a href='x.html'>links</a>.</p></div>"
     )
     assert "how to set up" in text(f"<main><h1>Pairs</h1>{example}<p>It counts.</p></main>")
+    page = "<h1>Pairs</h1><p>Start.</p><ul><li><a href='a.html'>Install it now</a></li></ul>"
+    assert "Start." in text(f"<main><div class='page has-breadcrumbs'>{page}</div></main>")
 
 
 def test_class_names_in_capitals_are_read_like_others():

@@ -13,7 +13,7 @@ from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import BOXES, GENERATORS, NOISE
-from pipelines.indexing.reading.html.elements import HEADINGS
+from pipelines.indexing.reading.html.elements import HEADINGS, TEXTS
 from pipelines.indexing.reading.html.frames import contents_of, drop_pagers, drop_tools, linked_share, menus_of
 from pipelines.indexing.reading.html.inline import IN_PARAGRAPH, is_inline
 from pipelines.indexing.reading.html.mend import mend_code_tables, mend_entries, mend_grids, mend_headings
@@ -38,7 +38,6 @@ _ARTICLES = "article"
 # A sidebar is a remark if most of it is prose, next to a paragraph; a line of characters is not a logo or a slogan.
 _REMARK_SHARE, _LEAST_PROSE = 0.6, 40
 _MENU = 0.3  # share of linked letters in a box whose class says that it is a menu
-_TEXTS = ("p", "ul", "ol", "pre", "dl", "table")
 _MAIN = (
     "[role=main], main",
     _ARTICLES,
@@ -186,11 +185,17 @@ def _is_noise(element: Element, noise: frozenset[str], marked: bool) -> bool:
     names = element.get("class", "").split()
     if not marked and "sidebar" in names and _is_remark(element):
         return False
-    if any(name.rpartition("-")[2] in _NAMES["menus"] for name in names) and linked_share(element) > _MENU:
+    if _is_menu(element, names):
         return True
     # A section's id comes from its heading, which may be "Search" or "Menu".
     headed = marked and (element.tag == "section" or "section" in names) and any(e.tag in HEADINGS for e in element)
     return not noise.isdisjoint((*names, "" if headed else element.get("id", ""), element.get("role", "")))
+
+
+def _is_menu(box: Element, names: Sequence[str]) -> bool:
+    """Return whether a box is a menu by one of its class `names` and its links. With a heading, it may be the page."""
+    named = any(name.rpartition("-")[2] in _NAMES["menus"] for name in names)
+    return named and linked_share(box) > _MENU and next(box.iter(*HEADINGS), None) is None
 
 
 def _is_remark(sidebar: Element) -> bool:
@@ -202,7 +207,7 @@ def _is_remark(sidebar: Element) -> bool:
 
 
 def _is_text(element: Element) -> bool:
-    return element.tag in _TEXTS or (element.tag == "div" and is_inline(element, IN_PARAGRAPH - {"div"}))
+    return element.tag in TEXTS or (element.tag == "div" and is_inline(element, IN_PARAGRAPH - {"div"}))
 
 
 def _is_permalink(link: Element) -> bool:

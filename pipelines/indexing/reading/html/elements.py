@@ -13,6 +13,7 @@ STYLES: dict[str, Style] = {
     **dict.fromkeys(("s", "del", "strike"), "strike"), RAISED: "sup", LOWERED: "sub", IMAGE: "image", MATH: "math"
 }  # fmt: skip
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+TEXTS = ("p", "ul", "ol", "pre", "dl", "table", "blockquote")
 # Three expressions, because libxml2 sorts the results of a union.
 _NAMES = [etree.XPath(path, smart_strings=False) for path in ("//@class", "//@role", "//input/@type")]
 

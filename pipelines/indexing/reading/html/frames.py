@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.html.elements import HEADINGS
+from pipelines.indexing.reading.html.elements import HEADINGS, TEXTS
 from pipelines.indexing.reading.html.inline import IN_PARAGRAPH, is_inline
 from pipelines.indexing.reading.html.lists import LISTS
 from pipelines.indexing.reading.html.shown import drop
@@ -26,16 +26,16 @@ _LEAST_LINKS, _LEAST_PARTS = 4, 3
 _AHEAD = 0.9  # share of links that lead to a later part of the page
 _LINKED, _LINKED_LIST = 0.93, 0.75  # share of linked letters in contents; lists may have names for groups
 _MENU = 0.9  # share of linked letters in a menu
-_LEAD = 4  # words of the shortest sentence before a list: "There are three ways:"
+_LEAD, _LEAD_SIGNS = 4, 5  # words and signs of the shortest sentence before a list: "There are three ways:"
 _PAGERS, _PAGER_KEYS = frozenset(("prev", "previous", "next")), ("p", "P", "n", "N")
 _BRACKETS = ("(", "[")
 _CELLS = ("td", "th", "dt", "dd", "li")  # a symbol that fills one of these is a name
 _PARTS = 100  # most pieces of a line to examine around a link
 _LONGEST = 30  # characters of a link to a source
-_BEFORE, _AFTER = re.compile(r"(?<![\s\[|·•])[\s\[|·•]++$"), re.compile(r"^\s*[\]|·•]*")
+_BEFORE, _AFTER = re.compile(r"(?<![\s\[|·•])[\s\[|·•]++$"), re.compile(r"^\s*[\]|·•]+")
 _ENDS = (".", "!", "?", ")", "…", "。", "|", "[", "·", "•", ";")
 _FIRST_WORDS = etree.XPath("string((.//text()[normalize-space()])[1][not(ancestor::a[@href])])")
-_UNLINKED_IMAGE = etree.XPath("boolean(.//img[not(ancestor::a)])")
+_UNLINKED_IMAGE = etree.XPath("boolean(.//img[@title or normalize-space(@alt)][not(ancestor::a)])")
 
 
 @dataclass(slots=True)
@@ -86,33 +86,44 @@ def drop_tools(main: Element) -> None:
     """Drop links to the source of the text before them or to the top, with the brackets and bars around them."""
     for link in list(main.iter("a")):
         if is_tool(link) or _is_jump(link):
-            before, parent = link.getprevious(), link.getparent()
-            left = (before.tail if before is not None else parent.text if parent is not None else "") or ""
-            right = link.tail or ""
-            if left.rstrip().endswith("(") and right.lstrip().startswith(")"):
-                left, right = left.rstrip()[:-1], right.lstrip()[1:]
-            link.tail = _AFTER.sub("", right)
-            if before is not None:
-                before.tail = _BEFORE.sub("", left)
-            elif parent is not None:
-                parent.text = _BEFORE.sub("", left)
-            drop(main, [link])
+            _drop_tool(link)
+
+
+def _drop_tool(link: Element) -> None:
+    before, parent = link.getprevious(), link.getparent()
+    if parent is None:
+        return
+    left, right = (parent.text if before is None else before.tail) or "", link.tail or ""
+    if left.rstrip().endswith("(") and right.lstrip().startswith(")"):
+        left, right = left.rstrip()[:-1], right.lstrip()[1:]
+    parent.remove(link)
+    kept = _BEFORE.sub("", left) + _AFTER.sub("", right)
+    if before is None:
+        parent.text = kept
+    else:
+        before.tail = kept
 
 
 def drop_pagers(main: Element) -> None:
     """Drop the boxes of links to the previous and the next page: they are marked as such, and all words are links."""
-    boxes: list[Element] = []
-    for link in main.iter("a"):
-        if _PAGERS.isdisjoint((link.get("rel") or "").lower().split()) and link.get("accesskey") not in _PAGER_KEYS:
-            continue
-        box = link
-        for outer in link.iterancestors():
-            if outer is main or len(list(islice(outer.iter(), _PARTS))) == _PARTS or not _is_all_links(outer):
-                break
-            box = outer
-        if not is_inline(box):
-            boxes.append(box)
-    drop(main, boxes)
+    boxes = [_box_of_links(link, main) for link in main.iter("a") if _is_pager(link)]
+    drop(main, [box for box in boxes if not is_inline(box)])
+
+
+def _is_pager(link: Element) -> bool:
+    relations = (link.get("rel") or "").lower().split()
+    return not _PAGERS.isdisjoint(relations) or link.get("accesskey") in _PAGER_KEYS
+
+
+def _box_of_links(link: Element, main: Element) -> Element:
+    """Return the outermost small box around a link in which all words are links; the link itself if there is none."""
+    box = link
+    for outer in link.iterancestors():
+        is_large = next(islice(outer.iter(), _PARTS, None), None) is not None
+        if outer is main or is_large or not _is_all_links(outer):
+            break
+        box = outer
+    return box
 
 
 def _is_all_links(box: Element) -> bool:
@@ -147,26 +158,26 @@ def is_tool(link: Element) -> bool:
 def _is_jump(link: Element) -> bool:
     """Return whether a link leads to the top or to the content of the page, or back from a note to its mark.
 
-    Other arrows and "top" may be names of keys, operators and programs: they jump if they end a line after a sentence
-    or a heading, or have a line of their own.
+    Such words and arrows may also name keys, programs and parts of the page. They jump if they come after a sentence or
+    a heading, or begin a line that is not a heading. Arrows and "top" must also end the line, and not fill a cell.
     """
     said = as_paragraph("".join(link.itertext()))
     if len(said) > _LONGEST or not (link.get("href") or "").startswith("#"):
         return False
-    if _PHRASES["skip"].fullmatch(said):
+    kind = next((kind for kind in ("back", "jump", "arrow", "top") if _PHRASES[kind].fullmatch(said)), "")
+    if kind == "back":
         return True
     block = next((one for one in link.iterancestors() if not is_inline(one)), None)
-    kind = next((kind for kind in ("jump", "arrow", "top") if _PHRASES[kind].fullmatch(said)), "")
-    if block is None or not kind:
+    if not kind or block is None:
         return False
     before = "".join(_before(link, block)[::-1]).rstrip()
-    is_apart = not before or said.startswith(_BRACKETS) or before.endswith(_BRACKETS)
-    if not is_apart and (kind == "top" or not (before.endswith(_ENDS) or block.tag in HEADINGS)):
-        return False
-    if kind == "jump":
-        return True
-    is_name = not before and block.tag in _CELLS
-    return not is_name and not any(map(str.isalnum, "".join(islice(_after(link, block), _PARTS))))
+    if said.startswith(_BRACKETS) or before.endswith(_BRACKETS):
+        is_apart = True
+    elif before:
+        is_apart = kind != "top" and (before.endswith(_ENDS) or block.tag in HEADINGS)
+    else:
+        is_apart = block.tag not in (HEADINGS if kind == "jump" else (*HEADINGS, *_CELLS))
+    return is_apart and (kind == "jump" or not any(map(str.isalnum, "".join(islice(_after(link, block), _PARTS)))))
 
 
 def _before(link: Element, block: Element) -> list[str]:
@@ -267,10 +278,14 @@ def _outermost(
 
 
 def _is_led(box: Element) -> bool:
-    """Return whether a sentence introduces a list."""
-    before = box.getprevious()
-    words = as_paragraph("".join(before.itertext()) if before is not None and is_inline(before, IN_PARAGRAPH) else "")
-    return words.endswith(":") and len(words.split()) >= _LEAD and not _is_label(words)
+    """Return whether a sentence introduces a list: the line or the paragraph before it."""
+    before, parent = box.getprevious(), box.getparent()
+    said = as_paragraph("".join(_before(box, parent)[::-1])) if parent is not None else ""
+    if not said and before is not None and is_inline(before, IN_PARAGRAPH):
+        said = as_paragraph("".join(before.itertext()))
+    if said.endswith("："):  # in languages without spaces between words
+        return len(said) > _LEAD_SIGNS
+    return said.endswith(":") and len(said.rstrip(": ").split()) >= _LEAD and not _is_label(said)
 
 
 def _is_labelled(box: Element) -> bool:
@@ -283,10 +298,14 @@ def _is_label(text: str) -> bool:
 
 
 def _with_label(box: Element, main: Element) -> list[Element]:
-    """Return the elements of a table of contents, including the label before it."""
-    before = box.getprevious()
-    while before is None and (parent := box.getparent()) is not None and parent is not main and not parent.text:
-        box, before = parent, parent.getprevious()
-    if before is None or before.tag in HEADINGS[:1] or (before.tail or "").strip():
+    """Return a table of contents and the label before it. A heading that has text below the table is not its label."""
+    place, below = box, box.getnext()
+    while place.getprevious() is None and (parent := place.getparent()) is not None and parent is not main:
+        if (parent.text or "").strip():
+            break
+        place, below = parent, parent.getnext() if below is None else below
+    label = place.getprevious()
+    if label is None or label.tag in HEADINGS[:1] or (label.tail or "").strip():
         return [box]
-    return [before, box] if _is_label("".join(before.itertext())) else [box]
+    is_title = label.tag in HEADINGS and below is not None and below.tag in TEXTS
+    return [label, box] if not is_title and _is_label("".join(label.itertext())) else [box]
