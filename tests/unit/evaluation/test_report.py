@@ -126,7 +126,7 @@ def test_declared_metric_appears_in_records_tables_and_the_report(monkeypatch, t
 
 
 def test_extra_metric_is_a_column_of_every_table(monkeypatch):
-    monkeypatch.setitem(METRICS, "depth", Metric("depth", "depth", of_hits=lambda *_: 0.25, by_k=False, beside=True))
+    monkeypatch.setitem(METRICS, "depth", Metric("depth", "depth", of_hits=lambda *_: 0.25, by_k=False, in_tables=True))
     found = results()
     assert "depth" in str(as_sheet(found)).splitlines()[1].split()
     assert "| depth |" in as_markdown(found) and "| 0.250 |" in as_markdown(found)
