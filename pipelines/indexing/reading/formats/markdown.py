@@ -252,7 +252,8 @@ def _html_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
     kramdown, Python-Markdown and most authors expect this. In CommonMark, only an empty line ends the block.
     """
-    if not html_block(state, start, end, silent):
+    place = place_of(state, start)
+    if state.src[place : place + 1] != "<" or not html_block(state, start, end, silent):  # most lines are no HTML
         return False
     lines = [] if silent else state.getLines(start, state.line, 0, False).split("\n")
     if not lines or _VERBATIM.match(lines[0]):

@@ -43,7 +43,8 @@ def _tab(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 def _docstrings(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     place = place_of(state, start)
-    if not _DOCSTRINGS.match(state.src, place, state.eMarks[start]) or state.is_code_block(start):
+    found = state.src.startswith(":::", place) and _DOCSTRINGS.match(state.src, place, state.eMarks[start])
+    if not found or state.is_code_block(start):
         return False
     if not silent:
         state.line = _below(state, start, end)

@@ -19,9 +19,9 @@ def whole_html(parser: MarkdownIt) -> None:
     block = next(rule.fn for rule in rules.__rules__ if rule.name == "html_block")
 
     def whole(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        if not block(state, start, end, silent):
-            return False
         place = place_of(state, start)
+        if state.src[place : place + 1] != "<" or not block(state, start, end, silent):  # most lines are no HTML
+            return False
         closes = None if silent else _ends(state.src).get(place)
         last = line_at(state, closes, start) + 1 if closes else 0
         if state.line < last <= end:
