@@ -95,8 +95,8 @@ def cold_start(flags: dict[str, Any]) -> tuple[float, float]:
     return time.perf_counter() - began, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def alone(embedder: Embedder, texts: list[str]) -> float:
-    """Return the minimum cosine between a text's vector in a batch and the vector of the text alone."""
+def cosine_of_single(embedder: Embedder, texts: list[str]) -> float:
+    """Return the minimum cosine between a text's vector in a batch and its vector in a batch of one."""
     apart = np.concatenate([embedder.embed_chunks([text]) for text in texts])
     return float(np.sum(embedder.embed_chunks(texts) * apart, axis=1).min())
 
@@ -128,7 +128,7 @@ def measure(embedders: dict[str, Embedder], flags: dict[str, Any], texts: list[s
             "start_s": statistics.median(seconds for seconds, _ in starts[name]) if name in starts else None,
             "cosine_mean": float(cosines.mean()),
             "cosine_least": float(cosines.min()),
-            "alone": alone(embedder, texts[:24]),
+            "cosine_of_single": cosine_of_single(embedder, texts[:24]),
         }
     return found
 
@@ -137,7 +137,7 @@ def row(name: str, own: dict[str, Any]) -> list[str]:
     """Return an engine's row of the table."""
     speed = [f"{own['chunks_per_s']:.1f}", f"{own['to_torch']:.2f}", f"{own['cpu_ms']:.1f} ms"]
     start = f"{own['start_s']:.1f} s" if own["start_s"] else ""
-    cosines = [f"{own['cosine_mean']:.5f} ({own['cosine_least']:.5f})", f"{own['alone']:.7f}"]
+    cosines = [f"{own['cosine_mean']:.5f} ({own['cosine_least']:.5f})", f"{own['cosine_of_single']:.7f}"]
     return [name, *speed, f"{own['question_ms']:.1f} ms", start, *cosines]
 
 
