@@ -483,8 +483,10 @@ def test_words_are_searched_while_the_model_embeds(make: Make, models: Models, t
         assert searched.wait(30)
         return WordEmbedder().embed_query(text)
 
+    retriever = make(lexical=lambda index: Telling(tmp_path / "x"))
+    retriever.prepare()
     models.embedder.embed_query = embed_late  # type: ignore[method-assign]
-    found = make(lexical=lambda index: Telling(tmp_path / "x")).retrieve(search_for("read_csv"))
+    found = retriever.retrieve(search_for("read_csv"))
     assert found.degraded == () and found.hits[0].ranks == {"vector": 1, "bm25": 1}
 
 
