@@ -242,6 +242,11 @@ def test_menus_are_known_by_the_end_of_their_class_names():
     assert "Start." in text(f"<main><div class='page has-breadcrumbs'>{page}</div></main>")
 
 
+def test_name_of_the_page_in_a_sentence_stays_although_it_leads_nowhere():
+    sentence = "<p>This <a class='mw-selflink selflink'>Crop tab</a> has <b class='selflink'>options</b>.</p>"
+    assert text(f"<main><h1>Crop tab</h1>{sentence}</main>") == "This Crop tab has options."
+
+
 def test_class_names_in_capitals_are_read_like_others():
     head = '<DIV CLASS="NAVHEADER"><TABLE><TR><TH>Manual</TH></TR><TR><TD><A HREF="a">Prev</A></TD></TR></TABLE></DIV>'
     page = f'<BODY>{head}<DIV CLASS="SECT1"><H1><A NAME="X">Pairs</A></H1><P>It counts.</P></DIV></BODY>'
