@@ -23,6 +23,10 @@ CONTENTS = {
     "a table": f"<table>{''.join(f'<tr><td>4.{n}</td><td>{link}</td></tr>' for n, link in enumerate(LINKS))}</table>",
     "boxes": f"<div>{''.join(f'<div>{link}</div>' for link in LINKS)}</div>",
     "groups with names": f"<ul>{GROUPS}</ul>",
+    "three parts in rows": f"<table>{''.join(f'<tr><td>{link}</td></tr>' for link in LINKS[:3])}</table>",
+    "three parts below a label that is a link": (
+        f"<div><a onclick='open()'>► Contents</a><div>{''.join(f'<div>{link}</div>' for link in LINKS[:3])}</div></div>"
+    ),
     "three parts": f"<ul>{''.join(f'<li>{link}</li>' for link in LINKS[:3])}</ul>",
     "two parts below a label": f"<p>On this page</p><ul><li>{LINKS[0]}</li><li>{LINKS[1]}</li></ul>",
     "one part in a box with its label": f"<div><p>Contents</p><ul><li>{LINKS[0]}</li></ul></div>",
@@ -46,6 +50,7 @@ def test_contents_in_a_column_after_the_text_are_removed():
     ("links", "shown"),
     [
         (f"<p>See {LINKS[0]}, {LINKS[1]}, {LINKS[2]}.</p>", "See pair?, null?, cons."),
+        (f"<ul><li>Use {LINKS[0]}, {LINKS[1]}, {LINKS[2]}.</li></ul>", "- Use pair?, null?, cons."),
         (f"<p>There are three ways:</p><ul>{''.join(f'<li>{link}</li>' for link in LINKS[:3])}</ul>", "- cons"),
         ("<p><a href='#0'>In this section we count</a></p>", "In this section we count"),
         (f"<h2>Overview</h2><p>{LINKS[0]}</p>", "pair?"),
@@ -234,6 +239,11 @@ def test_sidebar_in_the_text_of_a_book_is_kept_but_not_a_menu():
 def test_menus_are_known_by_the_end_of_their_class_names():
     menu = "<div class='wiki-navbox'><a href='a.html'>Intro</a>, <a href='b.html'>Cars</a> (old)</div>"
     assert text(f"<main><h1>Pairs</h1>{menu}<p>It counts.</p></main>") == "It counts."
+    rows = "".join(
+        f"<tr><td><a href='{n}.html'><span class='k'>{name}</span></a></td></tr>" for n, name in enumerate(NAMES)
+    )
+    names = f"<div class='t-navbar'><a href='a.html'>Up</a><table>{rows}</table></div>"  # like code, but a menu
+    assert text(f"<main><h1>Pairs</h1>{names}<p>It counts.</p></main>") == "It counts."
     example = (
         "<div class='example-navbar'><p>It shows how to set up a menu, with its <a href='x.html'>links</a>.</p></div>"
     )

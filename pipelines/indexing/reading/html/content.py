@@ -70,12 +70,13 @@ def main_content(
 
 
 def _plain_html(root: Element, generators: Sequence[Generator], names: frozenset[str], listed: bool) -> Element:
-    """Return the page as plain HTML: without parts that `generators` hide, with sections, boxes, tables, tab labels."""
+    """Return the page as plain HTML: without menus and hidden parts, with sections, boxes, tables, tab labels."""
     for generator in generators:
         drop(root, found(generator.hidden, root))
         for box in found(generator.boxed, root):
             box.tag = "div"
             box.set("class", f"{box.get('class', '')} {min(BOXES)}")
+    _drop_menus(root, names)
     rewriters = [generator.rewrite for generator in generators if generator.rewrite and generator.rewrites(root)]
     if rewriters and not listed:
         root = rewritten(root, rewriters)
@@ -89,6 +90,15 @@ def _plain_html(root: Element, generators: Sequence[Generator], names: frozenset
     if not names.isdisjoint(("tablist", "radio")):
         label_tabs(root)
     return root
+
+
+def _drop_menus(root: Element, names: frozenset[str]) -> None:
+    """Drop boxes that are menus by a class name and their links. With a heading, such a box may be the page."""
+    named = {name for name in names if name.rpartition("-")[2] in _NAMES["menus"]}
+    if named:
+        boxes = [box for box in root.iter(*_NOISY) if not named.isdisjoint(box.get("class", "").split())]
+        doomed = [box for box in boxes if linked_share(box) > _MENU and next(box.iter(*HEADINGS), None) is None]
+        drop(root, doomed)
 
 
 def _own_main(root: Element, own: Generator) -> tuple[Element, bool] | None:
@@ -185,17 +195,9 @@ def _is_noise(element: Element, noise: frozenset[str], marked: bool) -> bool:
     names = element.get("class", "").split()
     if not marked and "sidebar" in names and _is_remark(element):
         return False
-    if _is_menu(element, names):
-        return True
     # A section's id comes from its heading, which may be "Search" or "Menu".
     headed = marked and (element.tag == "section" or "section" in names) and any(e.tag in HEADINGS for e in element)
     return not noise.isdisjoint((*names, "" if headed else element.get("id", ""), element.get("role", "")))
-
-
-def _is_menu(box: Element, names: Sequence[str]) -> bool:
-    """Return whether a box is a menu by one of its class `names` and its links. With a heading, it may be the page."""
-    named = any(name.rpartition("-")[2] in _NAMES["menus"] for name in names)
-    return named and linked_share(box) > _MENU and next(box.iter(*HEADINGS), None) is None
 
 
 def _is_remark(sidebar: Element) -> bool:

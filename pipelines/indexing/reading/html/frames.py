@@ -21,7 +21,7 @@ from pipelines.text.phrases import read_phrases
 
 _PHRASES = read_phrases(__name__)
 _BOXES = ("div", "ul", "ol", "dl", "table", "p", "td", "details")
-# Fewer links, or parts of the page in an unlabelled list, are just as often recommendations by the author.
+# Fewer links, or links on lines of their own, are just as often recommendations by the author.
 _LEAST_LINKS, _LEAST_PARTS = 4, 3
 _AHEAD = 0.9  # share of links that lead to a later part of the page
 _LINKED, _LINKED_LIST = 0.93, 0.75  # share of linked letters in contents; lists may have names for groups
@@ -64,11 +64,17 @@ def contents_of(main: Element, page: str) -> list[Element]:
     found: list[Element] = []
     for box in _outermost(main, sizes, _lists_parts):
         contents = [] if _is_led(box) else _with_label(box, main)
-        is_list = next(box.iter(*LISTS, "dl"), None) is not None  # sentences and signatures may consist of links, too
-        is_sure = is_list and (sizes[box].links >= _LEAST_PARTS or len(contents) > 1 or _is_labelled(box))
-        if is_sure or sizes[box].links >= _LEAST_LINKS:
+        if _is_long(box, sizes[box].links, labelled=len(contents) > 1):
             found += contents
     return found
+
+
+def _is_long(box: Element, links: int, *, labelled: bool) -> bool:
+    """Return whether a box has enough links for contents: one in a list with a label, a few with lines of their own."""
+    if links >= _LEAST_LINKS or ((labelled or _is_labelled(box)) and next(box.iter(*LISTS, "dl"), None) is not None):
+        return True
+    lines = {next(one for one in link.iterancestors() if not is_inline(one)) for link in box.iter("a")}
+    return links >= _LEAST_PARTS and len(lines) >= links
 
 
 def menus_of(main: Element) -> list[Element]:
