@@ -5,7 +5,7 @@ import queue
 import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -82,17 +82,17 @@ class ThreadedIterator(Generic[T]):
         return self._ended < len(self._threads)
 
     def _draw(self, source: Generator[T]) -> None:
-        give_way(self._niceness)
         _THREAD.stopped = self._stopped
         try:
-            for item in source:
-                self._put((item,))
-                if self._stopped.is_set():
-                    return
+            with closing(source):
+                give_way(self._niceness)
+                for item in source:
+                    self._put((item,))
+                    if self._stopped.is_set():
+                        return
         except BaseException as error:  # raised where the items are taken
             self._put(error)
         finally:
-            source.close()
             self._put(None)
 
     def _put(self, item: tuple[T] | BaseException | None) -> None:

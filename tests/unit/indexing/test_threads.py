@@ -36,6 +36,20 @@ def test_error_is_raised_to_the_consumer() -> None:
         list(items)
 
 
+def test_thread_that_cannot_begin_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: int) -> None:
+        raise PermissionError("priorities can't be changed here")
+
+    monkeypatch.setattr("pipelines.indexing.building.threads.give_way", refused)
+    source = numbers(3)
+    with ThreadedIterator([source]) as items:
+        items._threads[0].join(10)
+        assert not items._items.empty()  # else the next line would wait forever
+        with pytest.raises(PermissionError, match="can't be changed here"):
+            list(items)
+    assert source.gi_frame is None  # closed
+
+
 def test_nothing_is_drawn_beyond_the_limit_or_after_the_end() -> None:
     drawn: list[int] = []
     source = numbers(100, drawn)
