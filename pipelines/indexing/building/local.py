@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import chain
+from itertools import accumulate, chain, groupby
 from typing import Any
 
 from pipelines.cluster import JOB_NICENESS
@@ -24,8 +24,9 @@ from pipelines.store import DATABASE_PATIENCE_S, Store
 # Texts that are embedded and stored at once: a kill, or Ctrl-C, loses seconds of embedding. At the end of each slice,
 # threads wait for the last batch.
 SLICE = 128
-# Steps (of PAGES_PER_STEP pages) whose texts may wait for the encoder: the more wait, the closer their lengths.
-STEPS_AHEAD = 16
+# Blocks of texts (up to BLOCK_BYTES, or those of PAGES_PER_STEP pages if they are fewer) that may wait for the encoder:
+# the more wait, the closer their lengths.
+BLOCKS_AHEAD = 16
 SOURCES_AT_ONCE = 8
 # A crawl that is stopped may wait for a site that does not respond; its process ends with this one.
 CRAWL_ENDS_S = 1.0
@@ -115,7 +116,7 @@ class LocalBuilder:
         if self._urgent:
             self.load_model()
         with (
-            ThreadedIterator([self._texts(urls)], ahead=STEPS_AHEAD, niceness=self._niceness) as texts,
+            ThreadedIterator([self._texts(urls)], ahead=BLOCKS_AHEAD, niceness=self._niceness) as texts,
             ThreadedIterator([self._embedded(texts)], ahead=1, niceness=self._niceness) as vectors,
             ThreadedIterator([self._stored(vectors)], niceness=self._niceness) as done,
         ):
@@ -123,7 +124,8 @@ class LocalBuilder:
 
     def _texts(self, urls: Iterable[list[str]]) -> Generator[list[steps.Text]]:
         for batch in urls:
-            yield from steps.chunk_pages(batch, self._job, self._store, self._read)
+            for texts in steps.chunk_pages(batch, self._job, self._store, self._read):
+                yield from in_blocks(texts)
 
     def _loaded(self) -> Generator[steps.TextModel]:
         yield steps.TextModel(self._job)
@@ -147,6 +149,13 @@ class LocalBuilder:
     def _stored(self, vectors: Iterable[steps.Embedded]) -> Generator[steps.Stored]:
         for embedded in vectors:
             yield steps.store_vectors(embedded, self._job, self._store)
+
+
+def in_blocks(texts: Sequence[steps.Text]) -> Iterator[list[steps.Text]]:
+    """Divide texts into blocks of about BLOCK_BYTES: pages may be large, and several blocks wait for the encoder."""
+    ends = accumulate(len(text.embed_text) for text in texts)
+    for _, block in groupby(zip(ends, texts, strict=True), lambda pair: pair[0] // steps.BLOCK_BYTES):
+        yield [text for _, text in block]
 
 
 def _after(wait_for: int, learn: Callable[[], None], batches: Iterable[list[str]]) -> Iterator[list[str]]:
