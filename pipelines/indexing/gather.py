@@ -6,12 +6,12 @@ publishing.
 
 import math
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.cluster import RayCluster, UnreachableCluster, check_reach, connect_ray, is_connected
@@ -158,12 +158,13 @@ class Gatherer:
             )
 
     def _warm_up(self) -> None:
-        """Load what reading needs, and hash the model, while pages are gathered: a new index will need both."""
+        """Load what reading needs, and hash the model, while pages are gathered: a new index will need both.
+
+        A run that ends early does not wait for either.
+        """
         reader = PageReader(PageCutter(self._settings), child=self._child)
-        threads = ThreadPoolExecutor(2, "warm-up")  # an error will come again where the result is needed
-        threads.submit(reader, _ANY_PAGE)
-        threads.submit(self._will_export)
-        threads.shutdown(wait=False)
+        for loading in (partial(reader, _ANY_PAGE), self._will_export):
+            threading.Thread(target=_try, args=[loading], daemon=True).start()
 
     def ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
         """Return the stored pages that the index lacks, in ranges of `size` pages."""
@@ -455,6 +456,12 @@ class Gatherer:
             if batch.warning:
                 self._log.warn(batch.warning)
         trace_tasks(times)
+
+
+def _try(loading: Callable[[], object]) -> None:
+    """Call a function; an error will come again where its result is needed."""
+    with suppress(Exception):
+        loading()
 
 
 def for_tasks(ranges: Iterable[dict[str, Any]], actors: int) -> list[dict[str, Any]]:

@@ -64,6 +64,7 @@ class Child:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
+        self._closed = False
 
     def __del__(self) -> None:
         self.close()
@@ -93,7 +94,11 @@ class Child:
         return process.pid if process is not None else 0
 
     def close(self) -> None:
-        """End the process, if it is running."""
+        """End the process, also one that another thread is starting. Further calls raise ChildNotStarted."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
         pipe, process = getattr(self, "_pipe", None), getattr(self, "_process", None)
         self._pipe = self._process = self._function = None
         if pipe is not None:
@@ -105,16 +110,21 @@ class Child:
 
     def _start(self, function: Callable[..., Any]) -> Connection:
         """Return the pipe of a process that is ready to call `function`."""
-        if self._pipe is None or self._process is None or self._process.poll() is not None:
-            self.close()
-            self._pipe, theirs = multiprocessing.Pipe()
+        pipe, process = self._pipe, self._process
+        if pipe is None or process is None or process.poll() is not None:
+            self._end()
+            pipe, theirs = multiprocessing.Pipe()
             with theirs:
                 handle = theirs.fileno()
                 command = [sys.executable, "-c", _START, str(handle), _ROOT, str(self._memory)]
-                self._process = subprocess.Popen(command, pass_fds=[handle], stdin=subprocess.DEVNULL)
+                process = subprocess.Popen(command, pass_fds=[handle], stdin=subprocess.DEVNULL)
+            self._pipe, self._process = pipe, process
+        if self._closed:
+            self._end()
+            raise ChildNotStarted("the process has been closed")
         if function is not self._function:
-            self._hand_over(function, self._pipe, self._process)
-        return self._pipe
+            self._hand_over(function, pipe, process)
+        return pipe
 
     def _hand_over(self, function: Callable[..., Any], pipe: Connection, process: "subprocess.Popen[bytes]") -> None:
         try:
@@ -124,7 +134,7 @@ class Child:
             pipe.recv()  # confirms the import
         except (EOFError, OSError) as error:
             code = process.poll()
-            self.close()
+            self._end()
             said = f"{sys.executable} did not start within {_START_S:g} s (exit status {code})"
             raise ChildNotStarted(said) from error
         self._function = function
@@ -148,7 +158,7 @@ class Child:
             if process is not None:
                 process.wait(0.05)  # it has either ended itself or still hangs
         code = process.poll() if process is not None else None
-        self.close()
+        self._end()
         if code in (None, -signal.SIGALRM, -signal.SIGPROF):
             return ChildTimeout(f"no result within {timeout_s:g} s of CPU time")
         return ChildCrash(f"the process died ({_reason(code or 0)})")

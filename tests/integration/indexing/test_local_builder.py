@@ -4,6 +4,7 @@ import math
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -181,6 +182,24 @@ def test_ray_gets_no_work_if_everything_started_locally(
     jobs.common = jobs.common[:-1]
     assert jobs.reindex().summary["chunks"]["embedded"] == 36
     assert asked == []
+
+
+def test_failed_run_does_not_wait_for_what_it_loads_early(jobs, folder, monkeypatch):
+    run_ended, loaded = threading.Event(), []
+
+    def load(*_: object) -> bool:
+        run_ended.wait(60)
+        loaded.append(True)
+        return False
+
+    def fail(_: gather.Gatherer) -> None:
+        raise RuntimeError("the folder can't be read")
+
+    monkeypatch.setattr(gather, "will_export", load)
+    monkeypatch.setattr(gather.Gatherer, "_read_here", fail)
+    failed = jobs.reindex()
+    assert "the folder can't be read" in failed.messages and not loaded
+    run_ended.set()
 
 
 def test_texts_truncated_by_the_model_are_counted(jobs, folder, monkeypatch):

@@ -1,16 +1,19 @@
 """Any bytes become a document, or an UnreadablePage with a reason, in limited time."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pipelines.indexing.chunking.page_cutter import PageCutter
-from pipelines.indexing.reading.child_process import Child, ChildCrash, ChildTimeout
+from pipelines.indexing.reading.child_process import Child, ChildCrash, ChildNotStarted, ChildTimeout
 from pipelines.indexing.reading.formats import MAX_BYTES
 from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.read import PageReader, read_page
@@ -142,6 +145,27 @@ def test_time_used_by_other_processes_costs_no_page():
 def test_call_that_kills_its_process_says_how_it_died():
     with closing(Child()) as child, pytest.raises(ChildCrash, match="exit status 7"):
         child(os._exit, 7, 5)
+
+
+def test_process_that_starts_while_it_is_closed_is_ended(monkeypatch):
+    start, starting, closed, started = subprocess.Popen, threading.Event(), threading.Event(), []
+
+    def start_late(*args, **options):
+        starting.set()
+        closed.wait(30)
+        started.append(start(*args, **options))
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", start_late)
+    child = Child()
+    with ThreadPoolExecutor(1) as threads:
+        call = threads.submit(child, abs, -1, 5)
+        assert starting.wait(30)
+        child.close()
+        closed.set()
+        with pytest.raises(ChildNotStarted, match="closed"):
+            call.result(60)
+    assert started[0].returncode == -signal.SIGKILL
 
 
 OWNER = """
