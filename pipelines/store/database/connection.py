@@ -18,6 +18,7 @@ import psycopg
 import tenacity
 from pgvector.psycopg import register_vector
 from psycopg import sql
+from psycopg.pq import PipelineStatus
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool
 
@@ -292,11 +293,13 @@ def snapshot(connection: Connection, *, pipelined: bool = False) -> Iterator[Non
 def _pipeline(connection: Connection) -> Iterator[None]:
     """Run the body in a pipeline, whose first statement begins a transaction; `transaction()` would wait for that.
 
-    The end of the pipeline waits for the end of the transaction; `commit()` would wait for itself before.
+    The end of the pipeline waits for the end of the transaction; `commit()` would wait for itself before. If a
+    statement failed and the body went on, there is nothing to commit.
     """
-    with connection.pipeline():
+    with connection.pipeline() as pipeline:
         yield
-        connection.execute("commit", prepare=False)
+        if pipeline.status != PipelineStatus.ABORTED:
+            connection.execute("commit", prepare=False)
 
 
 def is_alive(connection: Connection) -> bool:

@@ -660,6 +660,35 @@ def fail_after_a_look(chunks, error):
     raise error
 
 
+def test_error_while_the_server_searches_leaves_a_writable_session(database_url):
+    def fail():
+        raise ValueError("no words")
+
+    with Store(database_url, pool_size=1) as store:
+        workshop = Workshop(store, "docs")
+        workshop.reindex(small_site(6))
+        vectors = [workshop.embedder.embed_query("part 1 on page 2")] * 2
+        with pytest.raises(ValueError, match="no words"):
+            store.read_index(workshop.live(), lambda chunks: chunks.search_while(fail, vectors, 5))
+        workshop.reindex(small_site(7))
+        assert len(nearest_hits(store, workshop.live(), vectors[0], 5)) == 5
+
+
+def test_part_of_a_reading_that_fails_costs_only_itself(database_url):
+    def read(chunks):
+        found = chunks.search([], [], 5)
+        with suppress(psycopg.errors.DivisionByZero):
+            chunks.connection.execute("select 1 / 0").fetchall()
+        return found
+
+    with Store(database_url, pool_size=1) as store:
+        workshop = Workshop(store, "docs")
+        workshop.reindex(small_site(6))
+        assert store.read_index(workshop.live(), read).revision == 1
+        workshop.reindex(small_site(7))
+        assert workshop.live().revision == 2
+
+
 def test_call_is_retried_for_exactly_the_configured_time():
     port_is_closed = "postgresql://raydex@127.0.0.1:9/postgres"
     patient = Store(port_is_closed, retry_s=0.7, timeout_s=0.3)
@@ -673,8 +702,9 @@ def test_call_is_retried_for_exactly_the_configured_time():
     patient.close()
 
 
-def test_threads_share_one_store(store, workshop):
-    workshop.reindex(small_site(6))
-    index = workshop.live()
-    with ThreadPoolExecutor(12) as threads:
+def test_threads_share_one_store(database_url):
+    with Store(database_url, timeout_s=60) as store, ThreadPoolExecutor(12) as threads:
+        workshop = Workshop(store, "docs")
+        workshop.reindex(small_site(6))
+        index = workshop.live()
         assert set(threads.map(lambda _: len(workshop.search("part", 5, index)), range(240))) == {5}
