@@ -454,7 +454,7 @@ def too_slow(read: Reader, shapes: Mapping[str, Shape], length: int, limit_s: fl
         try:
             signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
             read(text)
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)  # here, because the timer may ring until then
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)  # within `try`, because it may ring until it is stopped
         except Slow:
             return True
         finally:

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 NEIGHBOURS, HYDE, PLACE = "neighbours", "hyde", "page"  # parts of a search, other than legs, that may fail
 NO_MATCHES = Matches(0, ())
-AT_ONCE_S = 0.001  # for a known vector; a model takes 2 ms and more, so BM25 ends before it in any case
+AT_ONCE_S = 0.001  # remembered vectors come within this time; a model takes 2 ms and more
 FEW_WORDS = 0.5  # share of a full BM25 score; a foreign question below it shares hardly a word with the pages
 
 
@@ -123,9 +123,9 @@ class Searcher:
         )
 
     def _find(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _Found:
-        """Run all legs: BM25 works in this thread while the model embeds, or while the store searches.
+        """Run all legs: BM25 works in this thread while the model embeds.
 
-        The second is for vectors that are known at once.
+        If the vectors are remembered, it works while the store searches.
         """
         if self._fusion.uses(BM25):
             self._follow(live, index, trace)

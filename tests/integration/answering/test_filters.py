@@ -217,3 +217,17 @@ def test_search_can_be_cancelled_before_it_is_fully_sent(corpus: Corpus) -> None
     vectors = Slow([corpus.questions[0]] * 3)
     found = search_index(corpus.store, corpus.index, vectors, ["7"], K, Filters(), 1)
     assert found.too_slow and found.nearest == [[], [], []] and list(found.by_id) == ["7"]
+
+
+@pytest.mark.usefixtures("slow")
+def test_search_that_times_out_while_ids_are_found_keeps_them(corpus: Corpus) -> None:
+    calls = []
+
+    def find_ids() -> list[str]:
+        calls.append(time.sleep(1.1))
+        return ["7"]
+
+    found = corpus.store.read_index(
+        corpus.index, lambda chunks: chunks.search_while(find_ids, [corpus.questions[0]], K), 1
+    )
+    assert found.too_slow and found.nearest == [[]] and list(found.by_id) == ["7"] and len(calls) == 1
