@@ -165,7 +165,7 @@ def delta_of(chunk: Any) -> tuple[str, str, str]:
     if said is None:
         return "", "", ""
     refusal = getattr(said, "refusal", None) or ""
-    return _text(getattr(said, "content", None)), refusal, chunk.choices[0].finish_reason or ""
+    return _text(getattr(said, "content", None)), refusal, str(chunk.choices[0].finish_reason or "")
 
 
 def calls_of(chunk: Any) -> Sequence[Any]:

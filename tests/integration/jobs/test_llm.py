@@ -24,7 +24,7 @@ from pipelines.llm.errors import (
     LLMUnreachable,
 )  # fmt: skip
 from pipelines.llm.session import LLMSession
-from pipelines.records import Message, Usage
+from pipelines.records import FINISHED, Message, Usage
 
 KEY = "sk-very-secret"
 HELLO = (Message("system", "Be brief."), Message("user", "Say hello."))
@@ -135,6 +135,14 @@ def test_answer_cut_off_by_max_tokens_keeps_all_its_white_space() -> None:
     with serve_replies(Reply(deltas=deltas, finish_reason="length")) as server:
         assert ask(server).text == "".join(deltas)
         assert read(server)[:-1] == deltas
+
+
+@pytest.mark.parametrize("reason", ['{"type": "stop"}', '["stop"]', "5"])
+def test_reason_of_the_end_may_be_any_value(reason: str) -> None:
+    raw = 'data: {"choices": [{"delta": {"content": "Ray Serve."}, "finish_reason": %s}]}\n\ndata: [DONE]\n\n'
+    with serve_replies(Reply(raw=raw % reason)) as server:
+        completion = read(server)[-1]
+    assert (completion.text, completion.finish_reason) == ("Ray Serve.", FINISHED)
 
 
 def test_one_client_serves_one_event_loop_after_another() -> None:
