@@ -293,8 +293,8 @@ def snapshot(connection: Connection, *, pipelined: bool = False) -> Iterator[Non
 def _pipeline(connection: Connection) -> Iterator[None]:
     """Run the body in a pipeline, whose first statement begins a transaction; `transaction()` would wait for that.
 
-    The end of the pipeline waits for the end of the transaction; `commit()` would wait for itself before. If a
-    statement failed and the body went on, there is nothing to commit.
+    The end of the pipeline waits for the end of the transaction; `commit()` would wait for itself before. If the
+    body caught the error of a statement, there is nothing to commit.
     """
     with connection.pipeline() as pipeline:
         yield
