@@ -23,6 +23,7 @@ CONTENTS = {
     "a table": f"<table>{''.join(f'<tr><td>4.{n}</td><td>{link}</td></tr>' for n, link in enumerate(LINKS))}</table>",
     "boxes": f"<div>{''.join(f'<div>{link}</div>' for link in LINKS)}</div>",
     "groups with names": f"<ul>{GROUPS}</ul>",
+    "three parts between bullets": f"<p>{' • '.join(LINKS[:3])}</p>",
     "three parts in rows": f"<table>{''.join(f'<tr><td>{link}</td></tr>' for link in LINKS[:3])}</table>",
     "three parts below a label that is a link": (
         f"<div><a onclick='open()'>► Contents</a><div>{''.join(f'<div>{link}</div>' for link in LINKS[:3])}</div></div>"

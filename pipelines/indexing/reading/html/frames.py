@@ -21,7 +21,7 @@ from pipelines.text.phrases import read_phrases
 
 _PHRASES = read_phrases(__name__)
 _BOXES = ("div", "ul", "ol", "dl", "table", "p", "td", "details")
-# Fewer links, or links on lines of their own, are just as often recommendations by the author.
+# Fewer links, or fewer on lines of their own or between bars, are just as often recommendations by the author.
 _LEAST_LINKS, _LEAST_PARTS = 4, 3
 _AHEAD = 0.9  # share of links that lead to a later part of the page
 _LINKED, _LINKED_LIST = 0.93, 0.75  # share of linked letters in contents; lists may have names for groups
@@ -35,6 +35,7 @@ _LONGEST = 30  # characters of a link to a source
 _BEFORE, _AFTER = re.compile(r"(?<![\s\[|·•])[\s\[|·•]++$"), re.compile(r"^\s*[\]|·•]+")
 _ENDS = (".", "!", "?", ")", "…", "。", "|", "[", "·", "•", ";")
 _FIRST_WORDS = etree.XPath("string((.//text()[normalize-space()])[1][not(ancestor::a[@href])])")
+_UNLINKED, _BARS = etree.XPath(".//text()[not(ancestor::a)]", smart_strings=False), re.compile(r"\s*[|·•][\s|·•]*")
 _UNLINKED_IMAGE = etree.XPath("boolean(.//img[@title or normalize-space(@alt)][not(ancestor::a)])")
 
 
@@ -70,11 +71,11 @@ def contents_of(main: Element, page: str) -> list[Element]:
 
 
 def _is_long(box: Element, links: int, *, labelled: bool) -> bool:
-    """Return whether a box has enough links for contents: one in a list with a label, a few with lines of their own."""
+    """Return whether a box has enough links for contents: one in a labelled list, a few on lines or between bars."""
     if links >= _LEAST_LINKS or ((labelled or _is_labelled(box)) and next(box.iter(*LISTS, "dl"), None) is not None):
         return True
     lines = {next(one for one in link.iterancestors() if not is_inline(one)) for link in box.iter("a")}
-    return links >= _LEAST_PARTS and len(lines) >= links
+    return links >= _LEAST_PARTS and (len(lines) >= links or bool(_BARS.fullmatch("".join(_UNLINKED(box)))))
 
 
 def menus_of(main: Element) -> list[Element]:
