@@ -18,7 +18,7 @@ from pipelines.page.urls import absolute_url
 
 # The arguments of a role that names a page without its suffix.
 _ROLE = r"`(?P<words>[^`<>\n]{1,500}?)[ \t]*(?:<(?P<page>[^`<>\n]{1,500})>)?`"
-_MODULE = re.compile(r"[^/]+/pages/(?!.*/pages/)")  # of Antora: names are relative to the folder of a module's pages
+_PAGES = "/pages/"  # the folder of pages in a module of Antora, to which their names are relative
 
 
 class _Syntax(NamedTuple):
@@ -90,13 +90,13 @@ class _Links(NamedTuple):
 
     def _url_in_module(self, said: dict[str, str]) -> str:
         """Return the URL of a page of Antora, which is in the same module or in a named one."""
-        name, module = said["page"], _MODULE.search(self.place)
-        if module is None:
+        name, (folder, in_module, _) = said["page"], self.place.rpartition(_PAGES)
+        if not in_module:
             return "" if "module" in said else self._url(name)
         if name.startswith("."):
             return self._url(name)
-        folder = said.get("module") or module[0].partition("/")[0]
-        return self._replace(place=f"{self.place[: module.start()]}{folder}/pages/")._url(name)
+        modules, _, own = folder.rpartition("/")
+        return self._replace(place=f"{modules}/{said.get('module', own)}{_PAGES}")._url(name)
 
     def _url(self, target: str) -> str:
         url = absolute_url(self.root, target[1:]) if target[0] == "/" else absolute_url(self.place, target)
