@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NoReturn
 
-from jobs.cli import BAD_INPUT, main, quiet_when_piped
+from jobs.cli import BAD_INPUT, INTERRUPTED, main, quiet_when_piped
 from jobs.verbs import VERBS
 from pipelines.version import raydex_version
 
@@ -38,10 +38,15 @@ def raydex(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def load_app(verb: str) -> Any:
-    """Import the module of a verb. Nothing that it imports becomes garbage, so nobody looks for any: 0.1 s of 0.7."""
+    """Import the module of a verb, and return its command. An interrupt ends the program.
+
+    Nothing that it imports becomes garbage, so nobody looks for any: 0.1 s of 0.7.
+    """
     gc.disable()
     try:
         return importlib.import_module(VERBS[verb].module).app
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     finally:
         gc.enable()
 

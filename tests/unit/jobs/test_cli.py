@@ -10,12 +10,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from jobs import ask, demo
 from jobs.__main__ import raydex
-from jobs.cli import run_job
+from jobs.cli import INTERRUPTED, run_job
 from jobs.flags import BadFlags, command, read_words
 from jobs.verbs import VERBS
 from pipelines.store import NoSuchCollection
@@ -284,3 +285,11 @@ def test_command_called_in_a_process_leaves_its_garbage_to_be_found() -> None:
     with pytest.raises(SystemExit):
         raydex(["status", "--help"])
     assert (gc.get_freeze_count(), gc.isenabled()) == before
+
+
+def test_interrupt_before_a_command_begins_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: str) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib, "import_module", interrupted)
+    assert ending("status") == INTERRUPTED and gc.isenabled()
