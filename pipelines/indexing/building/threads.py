@@ -23,9 +23,9 @@ class ThreadedIterator(Generic[T]):
     """Iterates over several iterators, each in a thread that is at most `ahead` items ahead (0: no limit).
 
     Iterate over it within `with`: the end of the block ends the threads, and an iterator's error is raised where its
-    items are taken. With `drop_rest`, iteration ends with the last iterator, and items not taken by then are dropped.
-    The threads and all that they start have at least this `niceness`; only on Linux does it apply to single threads. A
-    thread that is still busy with an item `end_s` seconds after the end of the block is abandoned.
+    items are taken. With `drop_rest`, iteration ends with the last iterator, and items not taken by then are dropped,
+    but no error. The threads and all that they start have at least this `niceness`; only on Linux does it apply to
+    single threads. A thread that is still busy with an item `end_s` seconds after the end of the block is abandoned.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class ThreadedIterator(Generic[T]):
     ) -> None:
         self._items: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(ahead)  # None: a thread has ended
         self._ended = 0
+        self._error: BaseException | None = None
         self._stopped, self._drop_rest, self._niceness, self._end_s = threading.Event(), drop_rest, niceness, end_s
         self._threads = [threading.Thread(target=self._draw, args=[source], daemon=True) for source in sources]
 
@@ -77,9 +78,13 @@ class ThreadedIterator(Generic[T]):
         return item
 
     def _has_more(self) -> bool:
-        if self._drop_rest:
-            return any(thread.is_alive() for thread in self._threads)
-        return self._ended < len(self._threads)
+        if not self._drop_rest:
+            return self._ended < len(self._threads)
+        if any(thread.is_alive() for thread in self._threads):
+            return True
+        if self._error:  # it may be among the dropped items
+            raise self._error
+        return False
 
     def _draw(self, source: Generator[T]) -> None:
         _THREAD.stopped = self._stopped
@@ -91,6 +96,7 @@ class ThreadedIterator(Generic[T]):
                     if self._stopped.is_set():
                         return
         except BaseException as error:  # raised where the items are taken
+            self._error = error
             self._put(error)
         finally:
             self._put(None)

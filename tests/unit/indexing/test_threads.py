@@ -87,6 +87,17 @@ def test_items_waiting_at_the_end_of_the_sources_can_be_dropped() -> None:
         assert list(items) == []
 
 
+def test_error_is_raised_even_if_the_rest_is_dropped() -> None:
+    def breaks() -> Generator[int]:
+        yield 1
+        raise ValueError("broken source")
+
+    with ThreadedIterator([breaks()], drop_rest=True) as items:
+        items._threads[0].join(10)
+        with pytest.raises(ValueError, match="broken source"):
+            list(items)
+
+
 def test_thread_ends_while_waiting_for_one_that_does_not() -> None:
     """This happens in an interrupted run whose crawler waits for an unresponsive site."""
     over = threading.Event()
