@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pipelines.indexing.folders.links import lead_links
-from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, RESTRUCTURED_TEXT
+from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, QUARTO, RESTRUCTURED_TEXT
 from pipelines.indexing.reading.links import markdown_links
 from pipelines.indexing.reading.verbatim import replace_outside_code
 
@@ -39,6 +39,26 @@ LINKS = "```{note}\n[a](a.md)\n```\n\n- ~~~python\n  [b](b.md)\n  ~~~\n- `[c](c.
 )  # fmt: skip
 def test_markup_is_replaced_outside_code_only(text, entry, shown):
     assert replace_outside_code(re.compile("X"), lambda _: "o", text, entry) == shown
+
+
+GRID = "+---+---+\n| X | b |\n+===+===+\n| c | X |\n+---+---+\n\nX | X |\n"
+SIMPLE = "==  ==\nX   X\n==  ==\nX   X\n\nX   X\n==  ==\n\nX\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "shown"),
+    [
+        (GRID, RESTRUCTURED_TEXT, GRID.replace("X | X", "long | long")),
+        (GRID, QUARTO, GRID.replace("X | X", "long | long")),
+        (GRID, MARKDOWN, GRID.replace("X", "long")),
+        ("| X | X |\n|---|---|\n| X | X |\n", QUARTO, "| long | long |\n|---|---|\n| long | long |\n"),
+        (SIMPLE, RESTRUCTURED_TEXT, SIMPLE.replace("X\n", "long\n")),
+    ],
+)
+def test_columns_of_drawn_tables_keep_their_width(text, entry, shown):
+    pattern = re.compile("X")
+    assert replace_outside_code(pattern, lambda _: "long", text, entry) == shown
+    assert replace_outside_code(pattern, lambda _: "o", text, entry) == text.replace("X", "o")
 
 
 def test_links_lead_to_pages_within_directives_but_not_in_code():
