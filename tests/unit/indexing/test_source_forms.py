@@ -430,6 +430,8 @@ def test_documenter_is_read_as_it_is_published():
         ("text/x-docusaurus", ":::note[The **title** `x`]\n\na\n\n:::", "The title x\na"),
         ("text/markdown", "::: warning Note that:\n\na\n\n:::", "Note that:\na"),
         ("text/x-quarto", "::: {.callout-note} :::\n\na\n\n:::", "Note\na"),
+        ("text/x-quarto", "::: {.column-page}\n| a | b |\n|---|---|\n| c | d |\n:::\n", "c | d"),
+        ("text/x-myst", ":::{myst-example}\n| a | b |\n|---|---|\n| c | d |\n:::\n", "c | d"),
         ("text/x-quarto", "::: Warning ::::::\n\na\n\n:::", "Warning\na"),
         ("text/markdown", ":::tip My tip {#own .a}\n\na\n\n:::", "My tip\na"),
         ("text/x-vue-markdown", "::: tip My :bulb: {{ value }} tip\n\na\n\n:::", "My 💡 tip\na"),
