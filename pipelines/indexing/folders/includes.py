@@ -109,8 +109,10 @@ class Includes:
             text = f"\n{text}\n"  # docutils ends the surrounding paragraphs
         if text:
             return indent(text, place["indent"])
-        # Code shows the include as an example, and its reader extracts the words of a template that can't be read.
-        return place[0] if in_code or shown_words(said.get("rest", "")) else ""
+        # Code shows the include as an example, which AsciiDoc would escape; its reader extracts the words of a template
+        # that can't be read.
+        is_example = in_code and format_of_name(files[0]) is not ASCIIDOC
+        return place[0] if is_example or shown_words(said.get("rest", "")) else ""
 
     def _part(self, name: str, said: dict[str, str], files: tuple[str, ...], in_code: bool) -> str:
         name, colon, part = re.sub(_TABLE["families"], r"\1/\2s/", name.removeprefix("~/")).partition(":")
