@@ -217,8 +217,10 @@ def test_asciidoc_includes_text_verbatim(repository):
         (module / folder).mkdir(parents=True)
     (module / "partials" / "a.adoc").write_text("One.\n// tag::b[]\nTwo.\n// end::b[]\n")
     (module / "examples" / "c.py").write_text(CODE)
-    text = "include::partial$a.adoc[tag=b]\n\n----\ninclude::ROOT:example$c.py[lines=1..1]\n----\n\n"
-    "----\ninclude::gone.py[]\n----\n\ninclude::gone.adoc[]\n"
+    text = (
+        "include::partial$a.adoc[tag=b]\n\n----\ninclude::ROOT:example$c.py[lines=1..1]\n----\n\n"
+        "----\ninclude::gone.py[]\n----\n\ninclude::gone.adoc[]\n"
+    )
     page = "docs/en/modules/ROOT/pages/sub/p.adoc"
     assert filled(repository, text, page) == "Two.\n\n----\nimport app\n----\n\n----\n\n----\n\n\n"
 
