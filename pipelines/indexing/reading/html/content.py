@@ -37,6 +37,7 @@ _LAST, _LAST_PARTS = 40, 12  # last elements to check for endings, and the most 
 _ARTICLES = "article"
 # A sidebar is a remark if most of it is prose, next to a paragraph; a line of characters is not a logo or a slogan.
 _REMARK_SHARE, _LEAST_PROSE = 0.6, 40
+_NEAR = 10  # elements before and after a sidebar that may be a paragraph
 _MENU = 0.3  # share of linked letters in a box whose class says that it is a menu
 _MAIN = (
     "[role=main], main",
@@ -201,10 +202,10 @@ def _is_noise(element: Element, noise: frozenset[str], marked: bool) -> bool:
 
 
 def _is_remark(sidebar: Element) -> bool:
-    """Return whether a sidebar is a remark next to the text of a book: prose between its paragraphs."""
+    """Return whether a sidebar is a remark next to the text of a book: prose with a paragraph nearby."""
     if prose_size(sidebar) <= _size(sidebar) * _REMARK_SHARE:
         return False
-    around = (*sidebar.itersiblings(), *sidebar.itersiblings(preceding=True))
+    around = (*islice(sidebar.itersiblings(), _NEAR), *islice(sidebar.itersiblings(preceding=True), _NEAR))
     return any(_is_text(one) and prose_size(one) > _LEAST_PROSE for one in around)
 
 
