@@ -171,20 +171,20 @@ def _is_jump(link: Element) -> bool:
     said = as_paragraph("".join(link.itertext()))
     if len(said) > _LONGEST or not (link.get("href") or "").startswith("#"):
         return False
-    kind = next((kind for kind in ("back", "jump", "arrow", "top") if _PHRASES[kind].fullmatch(said)), "")
-    if kind == "back":
+    if _PHRASES["back"].fullmatch(said):
         return True
+    in_words, is_top = (bool(phrase.fullmatch(said)) for phrase in (_PHRASES["jump"], _PHRASES["top"]))
     block = next((one for one in link.iterancestors() if not is_inline(one)), None)
-    if not kind or block is None:
+    if block is None or not (in_words or is_top or _PHRASES["arrow"].fullmatch(said)):
         return False
     before = "".join(_before(link, block)[::-1]).rstrip()
     if said.startswith(_BRACKETS) or before.endswith(_BRACKETS):
         is_apart = True
     elif before:
-        is_apart = kind != "top" and (before.endswith(_ENDS) or block.tag in HEADINGS)
+        is_apart = not is_top and (before.endswith(_ENDS) or block.tag in HEADINGS)
     else:
-        is_apart = block.tag not in (HEADINGS if kind == "jump" else (*HEADINGS, *_CELLS))
-    return is_apart and (kind == "jump" or not any(map(str.isalnum, "".join(islice(_after(link, block), _PARTS)))))
+        is_apart = block.tag not in (HEADINGS if in_words else (*HEADINGS, *_CELLS))
+    return is_apart and (in_words or not any(map(str.isalnum, "".join(islice(_after(link, block), _PARTS)))))
 
 
 def _before(link: Element, block: Element) -> list[str]:
