@@ -3,7 +3,7 @@
 Every read is one snapshot: it sees all of a publish or none of it.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property, lru_cache
@@ -56,6 +56,7 @@ class ChangesPruned(LookupError):
 
 
 ScoredChunk = tuple[float, Hit]  # higher is better
+_Scored = tuple[str, float]  # the same as a row, with the chunk's id
 # Chunks by id, and the cursor that reads further ones, if any.
 _Requested = tuple[dict[str, Hit], psycopg.Cursor[DictRow] | None]
 
@@ -99,8 +100,9 @@ class IndexSnapshot:
     ) -> SearchResult:
         """Return the `k` chunks nearest to each of `vectors` (cosine), and the chunks with `ids`.
 
-        Only chunks that pass `filters` are returned, `k` of them if that many pass. A search that times out is repeated
-        without vectors. Raises NoSuchIndex if the index was pruned.
+        The search of the graph is approximate, but it misses no near chunk with one of `ids`. Only chunks that pass
+        `filters` are returned, `k` of them if that many pass. A search that times out is repeated without vectors.
+        Raises NoSuchIndex if the index was pruned.
         """
         return self.search_while(lambda: ids, vectors, k, filters, collection=collection)
 
@@ -146,6 +148,8 @@ class IndexSnapshot:
         way = "search_exactly" if few else "search_chunks"
         nearest = [self._send(way, {"vector": vector}, kept, k) for vector in vectors]
         ids = find_ids()
+        may_miss = vectors if ids and way == "search_chunks" else ()
+        measured = [self._send("measure_chunks", {"vector": vector, "ids": " ".join(ids)}, kept) for vector in may_miss]
         named = self._request(self.index.revision, ids)
         live = collections.fetchall()
         revision = next((row["searched"] for row in live if row["searched"] is not None), None)
@@ -158,10 +162,13 @@ class IndexSnapshot:
             again = [self._send("search_exactly", {"vector": vector}, kept, k) if len(one) < k else None
                      for one, vector in zip(found, vectors, strict=True)]  # fmt: skip
             found = [more.fetchall() if more else one for one, more in zip(found, again, strict=True)]
+        missed = [cursor.fetchall() for cursor in measured] or [[] for _ in found]
+        found = [_nearest([*rows, *more], k) for rows, more in zip(found, missed, strict=True)]
         others = self._request(revision, {row[0] for rows in found for row in rows}.difference(ids))
         chunks = self._receive(revision, named) | self._receive(revision, others)
         by_id = {name: chunks[name] for name in ids if name in chunks and filters.keep(chunks[name])}
-        return SearchResult(revision, [_scored(rows, chunks) for rows in found], by_id, live=live)
+        scored = [[(score, chunks[name]) for name, score in rows] for rows in found]
+        return SearchResult(revision, scored, by_id, live=live)
 
     def _request(self, revision: int, ids: Collection[str]) -> _Requested:
         """Return the known chunks of `revision` with these ids, after sending the statement that reads the others."""
@@ -233,9 +240,9 @@ def _search_statement(
     return statement(name, **parts).as_bytes(None)
 
 
-def _scored(rows: Sequence[tuple[str, float]], chunks: Mapping[str, Hit]) -> list[ScoredChunk]:
-    """Return the chunks of rows of id and score, best first: the order of an iterative scan is slightly wrong."""
-    return [(score, chunks[name]) for name, score in sorted(rows, key=lambda row: (-row[1], row[0]))]
+def _nearest(rows: Iterable[_Scored], k: int) -> list[_Scored]:
+    """Return the `k` best rows, best first and each chunk once: the order of an iterative scan is slightly wrong."""
+    return sorted(dict(rows).items(), key=lambda row: (-row[1], row[0]))[:k]
 
 
 # Whether a publish deletes vanished pages; a sequence limits that to the pages named in it.

@@ -54,6 +54,11 @@ select id, coalesce(nullif(1 - distance, 'NaN'), 0) as score from (
     select c.id, c.embedding <=> %(vector)s::{vector} as distance
     from {chunk} c where {kept} order by c.embedding <=> %(vector)s::{vector} limit {k}) as found;
 
+-- name: measure_chunks
+-- A graph search misses a near chunk now and then.
+select c.id, coalesce(nullif(1 - (c.embedding <=> %(vector)s::{vector}), 'NaN'), 0) as score
+from {chunk} c where c.id = any(string_to_array(%(ids)s, ' ')) and {kept};
+
 -- name: search_exactly
 with kept as materialized (
     select c.id, c.embedding <=> %(vector)s::{vector} as distance from {chunk} c where {kept})

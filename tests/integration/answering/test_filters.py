@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import psycopg
@@ -17,6 +18,7 @@ from pipelines.records import Filters, Index, IndexSettings
 from pipelines.store import BuildResources, Store
 from pipelines.store.chunks import CHUNK_COLUMNS, chunk_table, create_chunk_table
 from pipelines.store.database.connection import statement
+from pipelines.store.indexes import IndexSnapshot
 from pipelines.store.publish import index_chunks
 
 pytestmark = pytest.mark.slow
@@ -166,6 +168,25 @@ def test_url_prefix_has_no_wildcards(corpus: Corpus) -> None:
 @pytest.mark.parametrize("k", [150, 1_500])
 def test_rows_beyond_the_graph_search_limit_are_found_too(corpus: Corpus, k: int) -> None:
     assert len(set(corpus.ids(corpus.questions[0], Filters(), k))) == k
+
+
+@pytest.mark.parametrize("name", ["none", "a tag of 10%", "a version of 95%"])
+def test_named_chunks_that_the_graph_search_misses_are_found(corpus: Corpus, name: str, monkeypatch) -> None:
+    (filters, keep), send = FILTERS[name], IndexSnapshot._send
+
+    def miss_the_nearest(self, name, values, *args, **options):
+        if name != "search_chunks":
+            return send(self, name, values, *args, **options)
+        kept, k = args
+        cursor = send(self, name, values, kept, k + 1)
+        return SimpleNamespace(fetchall=lambda: cursor.fetchall()[1:])
+
+    monkeypatch.setattr(IndexSnapshot, "_send", miss_the_nearest)
+    for question in corpus.questions:
+        nearest = corpus.exact(question, numbers(keep))
+        named = [*nearest, *corpus.exact(question, np.arange(CHUNKS))]
+        (found,) = search_index(corpus.store, corpus.index, [question], named, K, filters).nearest
+        assert [chunk.chunk_id for _, chunk in found] == nearest
 
 
 def test_filters_apply_to_named_chunks_too(corpus: Corpus) -> None:
