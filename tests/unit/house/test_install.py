@@ -48,12 +48,13 @@ class Checkout:
     def install(self, *flags: str, unreachable: str = "nothing", index: str = "") -> subprocess.CompletedProcess[str]:
         """Run the part of `make install` that installs packages. Calls that contain `unreachable` fail.
 
-        `index` is the package index in pip's settings.
+        `index` is the package index in pip's settings. No disk is needed unless `flags` say so: this machine's may be
+        full.
         """
         variables = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "TORCH_INDEX")}
         variables |= {"PATH": f"{self.bin}:{os.environ['PATH']}", "PIP_CALLS": str(self._calls), "PIP_INDEX": index}
         return subprocess.run(
-            ["make", ".venv/.installed", f"PYTHON={self.bin / 'python'}", *flags],
+            ["make", ".venv/.installed", f"PYTHON={self.bin / 'python'}", "DISK_CPU=0", "DISK_CUDA=0", *flags],
             cwd=self.folder, env=variables | {"UNREACHABLE": unreachable}, capture_output=True, text=True, check=False,
         )  # fmt: skip
 
