@@ -73,7 +73,7 @@ def make_environment(folder: Path, requirements: Path) -> Path:
     CalledProcessError.
     """
     python, stamp, shared = folder / "bin" / "python", folder / "made-of.txt", sysconfig.get_path("purelib")
-    wanted = f"# beside the packages in {shared}\n{requirements.read_text(encoding='utf-8')}"
+    wanted = f"# with the packages in {shared}\n{requirements.read_text(encoding='utf-8')}"
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
         print(f"installing {requirements.stem} into {folder} (a minute, once)", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)

@@ -84,7 +84,7 @@ class _Found:
 
 
 class Searcher:
-    """Searches an index with all legs; `threads` are those of the embedding model."""
+    """Searches an index with all legs; the embedding model works in `threads`."""
 
     def __init__(self, store: Store, indexes: LiveIndexes, threads: Executor, settings: RetrievalSettings) -> None:
         self._store, self._indexes, self._threads, self._settings = store, indexes, threads, settings

@@ -24,7 +24,7 @@ from pipelines.store import DATABASE_PATIENCE_S, Store
 # Texts that are embedded and stored at once: a kill, or Ctrl-C, loses seconds of embedding. At the end of each slice,
 # threads wait for the last batch.
 SLICE = 128
-# Blocks of texts (up to BLOCK_BYTES, or those of PAGES_PER_STEP pages if they are fewer) that may wait for the encoder:
+# Blocks of texts (up to BLOCK_BYTES, and from up to PAGES_PER_STEP pages) that may wait for the encoder:
 # the more wait, the closer their lengths.
 BLOCKS_AHEAD = 16
 SOURCES_AT_ONCE = 8

@@ -221,8 +221,8 @@ def _is_box(words: str, *_: Any) -> bool:
 def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
     if tokens[place].nesting < 0:
         return "</div>\n"
-    other = "" if _box_title(tokens[place].info) else "<p></p>"  # a table that is all of a box would be its layout
-    return f'<div class="admonition">{other}\n'
+    blank = "" if _box_title(tokens[place].info) else "<p></p>"  # a table that is all of a box would be its layout
+    return f'<div class="admonition">{blank}\n'
 
 
 def _title_boxes(state: StateCore) -> None:
